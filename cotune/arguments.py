@@ -1,0 +1,41 @@
+"""Checks of what a caller passes in: an error names the argument, its value and what would be right."""
+
+import numpy as np
+
+
+def positive(name, value):
+    """Return `value` as a float (or an array of floats), refusing what is not a finite number above zero.
+
+    value : number or array of numbers, any shape; the shape is kept.
+
+    Raises ValueError naming the argument and the first bad value.
+
+    >>> positive("m", 256)
+    256.0
+    >>> positive("m", -1)
+    Traceback (most recent call last):
+    ...
+    ValueError: m must be a finite number above 0, got -1
+    """
+    try:
+        numbers = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number or an array of numbers, got {value!r}") from None
+    good = np.isfinite(numbers) & (numbers > 0)
+    if not good.all() or isinstance(value, (str, bool)):
+        bad = value if numbers.ndim == 0 else np.asarray(value)[~good][0]
+        raise ValueError(f"{name} must be a finite number above 0, got {bad}")
+    return float(numbers) if numbers.ndim == 0 else numbers
+
+
+def one_of(name, value, known):
+    """Return `value` if it is among `known`; else raise ValueError listing what is known.
+
+    >>> one_of("format", "fp7", ["bf16", "fp8"])
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown format 'fp7'; known: bf16, fp8
+    """
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"unknown {name} {value!r}; known: {', '.join(known)}")
+    return value
