@@ -1,0 +1,201 @@
+"""Measured latencies: read, filtered, and set beside the ideal roofline.
+
+The tables lie in data/silicon with their source and licence. Files hold microseconds, a Table holds seconds.
+"""
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from cotune import gemm
+from cotune.arguments import one_of
+from cotune.chip import chip_named
+from cotune.roofline import Time
+from cotune.units import MICRO
+
+FOLDER = Path(__file__).parent / "data" / "silicon"
+
+# Formats of A, B and C behind each dtype of gemm.csv. C is BF16 in all of them: the collector that measured the
+# table (ai-dynamo/aiconfigurator, collector/trtllm/collect_gemm.py) builds every layer with BF16 inputs and outputs.
+OPERANDS = {
+    "bfloat16": ("bf16", "bf16", "bf16"),
+    "fp8": ("fp8", "fp8", "bf16"),
+    "fp8_block": ("fp8_1x128", "fp8_128x128", "bf16"),
+    "nvfp4": ("nvfp4", "nvfp4", "bf16"),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a file: its `header` there, its `name` in the Table, and `read`, which turns text into a value."""
+
+    header: str
+    name: str
+    read: Callable
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Measured rows as read-only numpy columns of equal length.
+
+    columns : what was read, in order; data : {name: array}. `table["m"]` is one column, `len(table)` the rows.
+    """
+
+    columns: tuple[Column, ...]
+    data: Mapping[str, np.ndarray]
+
+    def __len__(self):
+        return len(self.data[self.columns[0].name])
+
+    def __getitem__(self, name):
+        return self.data[one_of("column", name, self.data)]
+
+    def where(self, **wanted):
+        """Return the rows that fit every `name=wanted`; possibly none.
+
+        wanted : a value, an iterable of values, or a function from the column to a mask.
+        Errors: ValueError for an unknown column, chip or dtype.
+
+        >>> len(gemm_table().where(chip="gb300", dtype="nvfp4", m=lambda m: m >= 512))
+        408
+        """
+        keep = np.ones(len(self), bool)
+        for name, value in wanted.items():
+            keep &= value(self[name]) if callable(value) else np.isin(self[name], self._values(name, value))
+        return _table(self.columns, {name: column[keep] for name, column in self.data.items()})
+
+    def _values(self, name, value):
+        """Return what `name` may be, as a list; text is read as the file's own text would be."""
+        values = [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+        read = next(c.read for c in self.columns if c.name == name)
+        return [read(v) if isinstance(v, str) or self[name].dtype.kind == "U" else v for v in values]
+
+
+def read_table(path, columns):
+    """Return the Table in a CSV file whose header has exactly the `columns`, in any order.
+
+    Errors: ValueError naming file, line and column of the first cell that cannot be used. No row is skipped.
+    """
+    header, lines = _read_rows(Path(path))
+    for column in columns:
+        if header.count(column.header) != 1:
+            found = "is missing" if column.header not in header else "appears twice"
+            raise ValueError(f"{path} line 1: column {column.header} {found}; found: {', '.join(header)}")
+    surplus = [name for name in header if name not in {c.header for c in columns}]
+    if surplus:
+        raise ValueError(f"{path} line 1: unknown column {surplus[0]!r}")
+    for line, row in lines:
+        if len(row) != len(header):
+            raise ValueError(f"{path} line {line}: {len(row)} values where the header has {len(header)}")
+    return _table(columns, {c.name: _read_column(path, c, header.index(c.header), lines) for c in columns})
+
+
+def _read_rows(path):
+    """Return the header and [(line number, values)] of a CSV file."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(file, strict=True)
+            header = next(rows, [])
+            lines = [(rows.line_num, row) for row in rows]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} is not a CSV file in UTF-8: {error}") from None
+    if not lines:
+        raise ValueError(f"{path} has no rows below its header")
+    return header, lines
+
+
+def _read_column(path, column, place, lines):
+    """Return one column as an array; a text that repeats is read once."""
+    seen = {}
+    for line, row in lines:
+        if row[place] not in seen:
+            try:
+                seen[row[place]] = column.read(row[place])
+            except ValueError as error:
+                raise ValueError(f"{path} line {line}, column {column.header}: {error}") from None
+    return np.array([seen[row[place]] for _, row in lines])
+
+
+def _table(columns, data):
+    for column in data.values():
+        column.setflags(write=False)
+    return Table(tuple(columns), MappingProxyType(data))
+
+
+def chip_id(name):
+    """Return the id of a chip, given its id or the name the tables use.
+
+    >>> chip_id("b200_sxm")
+    'b200'
+    """
+    return chip_named(name).id
+
+
+def dtype(text):
+    """Return `text` if gemm.csv may use it as a dtype; else raise ValueError listing those."""
+    return one_of("dtype", text, OPERANDS)
+
+
+def count(text):
+    """Return a whole number above 0; else raise ValueError.
+
+    >>> count("8192")
+    8192
+    """
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise ValueError(f"must be a whole number above 0, got {text!r}")
+    return int(text)
+
+
+def microseconds(text):
+    """Return seconds, given the text of a finite number of microseconds above 0; else raise ValueError."""
+    try:
+        value = float(text) if "_" not in text else math.nan
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"must be a finite number above 0, got {text!r}")
+    return value * MICRO
+
+
+GEMM_COLUMNS = (
+    Column("gpu", "chip", chip_id),
+    Column("dtype", "dtype", dtype),
+    Column("m_tokens", "m", count),
+    Column("n_out_features", "n", count),
+    Column("k_in_features", "k", count),
+    Column("latency_us", "latency", microseconds),
+)
+
+
+@cache
+def gemm_table():
+    """Return the measured GEMMs C[M,N] = A[M,K] B[K,N]: columns chip, dtype, m, n, k, latency (seconds).
+
+    Source: aiconfigurator-core 0.12.0, (c) NVIDIA Corporation & affiliates, Apache-2.0; see data/silicon/README.md.
+
+    >>> point = gemm_table().where(chip="gb300", dtype="bfloat16", m=32768, n=2048, k=3584)
+    >>> round(float(gemm.flops(32768, 2048, 3584) / point["latency"][0] / 1e12))  # TFLOP/s, of 2500
+    1929
+    """
+    return read_table(FOLDER / "gemm.csv", GEMM_COLUMNS)
+
+
+def ideal(table):
+    """Return the ideal roofline.Time of every row of a table of GEMMs, as arrays, in seconds.
+
+    Bytes count the formats of OPERANDS. The measured rows in low precision also quantize their activations.
+    """
+    limits = np.empty((2, len(table)))
+    for chip, kind in set(zip(table["chip"].tolist(), table["dtype"].tolist(), strict=True)):
+        rows = (table["chip"] == chip) & (table["dtype"] == kind)
+        a, b, c = OPERANDS[kind]
+        time = gemm.time(*(table[size][rows] for size in "mnk"), chip_named(chip), a=a, b=b, c=c)
+        limits[:, rows] = time.math, time.memory
+    return Time(*limits)
