@@ -1,0 +1,734 @@
+"""Read a Hugging Face config.json into a Model, and refuse what is not understood.
+
+A key is one of three things: structural and read here, known to be harmless, or unknown. An unknown key refuses the
+file, because a part that is skipped in silence makes every count wrong. A structural key that is missing is refused
+too; the few that a family is known to leave out have the value of its own code, listed in FAMILIES.
+"""
+
+import json
+import os
+import re
+import warnings
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from cotune.arguments import one_of
+from cotune.model import Compressed, Dense, Full, Latent, Layer, Linear, Model, MoE, Sparse, StateSpace, Window
+
+LARGEST_FILE = 10_000_000  # bytes; the largest real config we know has 90 thousand
+LARGEST = {"num_hidden_layers": 4096, "vocab_size": 2**24, "max_position_embeddings": 2**40}
+LARGEST_SIZE = 2**20
+NESTED = ("text_config", "llm_config", "language_config")
+
+
+class ConfigError(ValueError):
+    """A config that cannot be read; the message names the key, its value and what would be right."""
+
+
+class ConfigWarning(UserWarning):
+    """A config that was read on an assumption that it does not state itself."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """What the code of a model family fixes and its config does not say.
+
+    qk_norm  : "", "unweighted", "head" (one weight per channel of a head) or "all" (one per channel of all heads)
+    qkv_bias, o_bias : value where the config has no attention_bias; o_bias None follows qkv_bias
+    attention : "" full or windowed, "latent", "sparse", "compressed"; norms : norm vectors per layer
+    all_windowed : a sliding_window without a list of layers holds for every layer
+    expert_width : the key of one expert's width; dense_width : of a dense layer
+    shared   : "" none, "count" (n_shared_experts), "width" (shared_expert_intermediate_size), "one" (never said)
+    head_dim : True where it must be given, as hidden_size / heads would be wrong; needs : more keys it must give
+    """
+
+    qk_norm: str = ""
+    qkv_bias: bool = False
+    o_bias: bool | None = None
+    attention: str = ""
+    norms: int = 2
+    gated_attention: bool = False
+    sinks: bool = False
+    all_windowed: bool = False
+    gated: bool = True
+    expert_width: str = "moe_intermediate_size"
+    dense_width: str = "intermediate_size"
+    shared: str = ""
+    shared_gate: bool = False
+    expert_bias: bool = False
+    router_bias: bool = False
+    selection_bias: bool = False
+    tied: bool | None = None
+    head_dim: bool = False
+    needs: tuple[str, ...] = ()
+
+
+_QWEN35 = {"qk_norm": "head", "gated_attention": True, "head_dim": True}
+_DEEPSEEK = {"attention": "latent", "shared": "count"}
+_GEMMA4_SWITCHES = ("hidden_size_per_layer_input", "num_kv_shared_layers", "use_double_wide_mlp")
+
+FAMILIES = {
+    "llama": Family(),
+    "mistral": Family(all_windowed=True),
+    "mixtral": Family(all_windowed=True, expert_width="intermediate_size"),
+    "qwen2": Family(qkv_bias=True, o_bias=False),
+    "qwen2_moe": Family(qkv_bias=True, o_bias=False, shared="width", shared_gate=True),
+    "qwen3": Family(qk_norm="head", head_dim=True),
+    "qwen3_moe": Family(qk_norm="head", head_dim=True),
+    "qwen3_next": Family(**_QWEN35, shared="width", shared_gate=True),
+    "qwen3_5_text": Family(**_QWEN35),
+    "qwen3_5_moe_text": Family(**_QWEN35, shared="width", shared_gate=True),
+    "deepseek_v2": Family(**_DEEPSEEK),
+    "deepseek_v3": Family(**_DEEPSEEK, selection_bias=True),
+    "deepseek_v32": Family(**_DEEPSEEK | {"attention": "sparse"}, selection_bias=True),
+    "glm_moe_dsa": Family(**_DEEPSEEK | {"attention": "sparse"}, selection_bias=True),
+    "deepseek_v4": Family(**_DEEPSEEK | {"attention": "compressed"}, selection_bias=True, tied=False, head_dim=True),
+    "gpt_oss": Family(
+        qkv_bias=True,
+        sinks=True,
+        expert_width="intermediate_size",
+        expert_bias=True,
+        router_bias=True,
+        head_dim=True,
+    ),
+    "llama4_text": Family(
+        qk_norm="unweighted",
+        expert_width="intermediate_size",
+        dense_width="intermediate_size_mlp",
+        shared="one",
+        tied=False,
+        needs=("attention_chunk_size",),
+    ),
+    "gemma4_text": Family(qk_norm="head", norms=4, head_dim=True, needs=_GEMMA4_SWITCHES),
+    "nemotron_h": Family(norms=1, gated=False, shared="count", selection_bias=True, head_dim=True),
+}
+SAME_AS = {"kimi_k2": "deepseek_v3", "deepseek_ref": "deepseek_v4"}
+SAME_AS |= {"qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text", "gemma4": "gemma4_text"}
+SAME_AS |= {"llama4": "llama4_text", "kimi_k25": "deepseek_v3"}
+
+# Keys that say nothing about which weights and caches there are.
+HARMLESS = frozenset(
+    """
+    _name_or_path architectures auto_map bad_words_ids batch_size chunk_size chunk_size_feed_forward compression_config
+    diversity_penalty do_sample dtype early_stopping ep_size exponential_decay_length_penalty expert_dtype
+    final_logit_softcapping finetuning_task hc_eps hc_sinkhorn_iters hidden_activation id2label ignore_index
+    initial_context_length initializer_range is_decoder label2id language_model_only layer_norm_epsilon length_penalty
+    mamba_hidden_act mamba_ssm_dtype mamba_ssm_cache_dtype max_length max_position_embeddings min_length
+    mlp_hidden_act model_type moe_shared_expert_overlap n_group no_repeat_ngram_size norm_eps norm_topk_prob
+    num_beam_groups num_beams num_logits_to_keep num_return_sequences original_max_position_embeddings
+    output_attentions output_gate_type output_hidden_states output_router_logits output_scores partial_rotary_factor
+    prefix pretraining_tp problem_type quantization_config remove_invalid_values repetition_penalty
+    rescale_prenorm_residual residual_in_fp32 return_dict return_dict_in_generate rms_norm_eps routed_scaling_factor
+    router_jitter_noise scoring_func seq_aux suppress_tokens swiglu_limit task_specific_params temperature
+    tf_legacy_loss time_step_rank tokenizer_class top_k top_p topk_group topk_method torch_dtype torchscript
+    transformers_version typical_p use_bfloat16 use_bidirectional_attention use_cache use_mamba_kernels use_mrope
+    use_mtp use_unified_vision_chunk vocab_size_per_layer_input attn_implementation attention_probs_dropout_prob
+    begin_suppress_tokens tie_encoder_decoder hidden_act
+    """.split()
+)
+HARMLESS_PATTERN = re.compile(
+    r"(vision|audio|image|video|mtp|rope|rotary|time_step)_\w+|compress_rope_theta|indexer_rope_interleave"
+    r"|\w+_token(_id|_ids|_index)?|\w*dropout|\w+_loss_coef|aux_loss_alpha|mrope_section"
+)
+# Keys that are understood only where they switch something off.
+ONLY = {
+    "is_encoder_decoder": False,
+    "add_cross_attention": False,
+    "pruned_heads": {},
+    "num_kv_shared_layers": 0,
+    "use_double_wide_mlp": False,
+    "hidden_size_per_layer_input": 0,
+}
+_REQUIRED = object()
+
+
+class Keys:
+    """The keys of one config: hands them out checked, and knows in the end which ones nobody asked for."""
+
+    def __init__(self, data):
+        self.data, self.used = data, set()
+
+    def has(self, name):
+        return self.data.get(name) is not None
+
+    def _value(self, name, default):
+        self.used.add(name)
+        value = self.data.get(name)
+        if value is None and default is _REQUIRED:
+            raise ConfigError(f"{name} is missing; a config of this model_type must give it.")
+        return default if value is None else value
+
+    def integer(self, *names, default=_REQUIRED, least=1):
+        """The whole number under the first of `names` that is given; several names must agree."""
+        given = [name for name in names if self.has(name)] or [names[0]]
+        values = [self._value(name, default) for name in given]
+        for name, value in zip(given, values, strict=True):
+            if value is default and not self.has(name):
+                return default
+            most = LARGEST.get(name, LARGEST_SIZE)
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise ConfigError(f"{name} is {_short(value)}; it must be a whole number from {least} to {most}.")
+        if len(set(values)) > 1:
+            raise ConfigError(f"{' and '.join(given)} are {values}; they mean the same and must be equal.")
+        return values[0]
+
+    def nullable(self, name, least=1):
+        """A whole number that may be null (the part does not exist) but may not be left out."""
+        if name not in self.data:
+            raise ConfigError(f"{name} is missing; it must be a whole number, or null where the model has no such part.")
+        return self.integer(name, default=0, least=least)
+
+    def flag(self, name, default=_REQUIRED):
+        value = self._value(name, default)
+        if not isinstance(value, bool):
+            raise ConfigError(f"{name} is {_short(value)}; it must be true or false.")
+        return value
+
+    def text(self, name, known, default=_REQUIRED):
+        value = self._value(name, default)
+        if self.has(name) and not (isinstance(value, str) and value in known):
+            raise ConfigError(f"{name} is {_short(value)}; it must be one of {', '.join(known)}.")
+        return value
+
+    def per_layer(self, name, n, kinds, extra=0):
+        """A list with one entry per layer, translated by `kinds`; up to `extra` more entries (MTP layers) are cut off."""
+        value = self._value(name, _REQUIRED)
+        if not isinstance(value, list) or not n <= len(value) <= n + extra:
+            size = f"of {len(value)}" if isinstance(value, list) else f"but {_short(value)}"
+            raise ConfigError(f"{name} is not a list with one entry for each of the {n} layers, {size}.")
+        for entry in value:
+            if isinstance(entry, (bool, dict, list, float)) or entry not in kinds:
+                known = ", ".join(str(kind) for kind in kinds)
+                raise ConfigError(f"{name} holds {_short(entry)}; each entry must be one of {known}.")
+        return tuple(kinds[entry] for entry in value[:n])
+
+    def indices(self, name, n):
+        value = self._value(name, _REQUIRED)
+        whole = isinstance(value, list) and all(isinstance(i, int) and not isinstance(i, bool) for i in value)
+        if not whole or not all(0 <= i < n for i in value):
+            raise ConfigError(f"{name} is {_short(value)}; it must be a list of layer numbers from 0 to {n - 1}.")
+        return set(value)
+
+    def skip(self, *names):
+        """Names that a part leaves unread on purpose, for it does not depend on them."""
+        for name in names:
+            self.integer(name, default=None, least=0)
+
+    def refuse_rest(self):
+        """Refuse a key that switches on something not understood, and any key that no part of the model has read."""
+        for name, only in ONLY.items():
+            value = self._value(name, only)
+            if type(value) is not type(only) or value != only:
+                raise ConfigError(f"{name} is {_short(value)}; only {json.dumps(only)} is understood.")
+        for name, value in self.data.items():
+            known = name in self.used or name in HARMLESS or HARMLESS_PATTERN.fullmatch(name)
+            if value is not None and not known:
+                raise ConfigError(
+                    f"{name} is {_short(value)}, but nothing that is understood of this model reads it. "
+                    "Remove it if it changes neither weights nor caches."
+                )
+
+
+def _short(value):
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _divides(many, few, many_name, few_name):
+    if many % few:
+        raise ConfigError(f"{many_name} is {many}, not a multiple of {few_name}, which is {few}.")
+
+
+def _head_dim(keys, family, heads):
+    """The size of one head; hidden_size / heads only where the family says so."""
+    given = keys.integer("head_dim", "attention_head_dim", default=None)
+    if given is not None:
+        return given
+    if family.head_dim:
+        raise ConfigError("head_dim is missing; a config of this model_type must give it.")
+    hidden = keys.integer("hidden_size")
+    _divides(hidden, heads, "hidden_size", "num_attention_heads")
+    return hidden // heads
+
+
+def _qk_norm(keys, family, known):
+    """Which query and key norms there are: the family's, or what use_qk_norm says of an unknown family."""
+    given = keys.flag("use_qk_norm", default=None) if keys.has("use_qk_norm") else None
+    kind = keys.text("qk_norm_type", {"per_layer": 1, "per_head": 1}, default=None)
+    if known:
+        if given is not None and family.qk_norm != "unweighted" and given != bool(family.qk_norm):
+            raise ConfigError(f"use_qk_norm is {_short(given)}, but this model_type is always built the other way.")
+        return family.qk_norm
+    return ("all" if kind == "per_layer" else "head") if given else ""
+
+
+def _biases(keys, family):
+    qkv = keys.flag("attention_bias", default=family.qkv_bias)
+    if keys.has("qkv_bias"):
+        qkv = keys.flag("qkv_bias")
+    return qkv, qkv if family.o_bias is None else family.o_bias
+
+
+def _full(keys, family, known, **changed):
+    """Grouped-query attention; `changed` replaces what a family's global layers have otherwise."""
+    heads = keys.integer("num_attention_heads")
+    kv_heads = changed.get("kv_heads") or keys.integer("num_key_value_heads")
+    _divides(heads, kv_heads, "num_attention_heads", "num_key_value_heads")
+    dim = changed.get("head_dim") or _head_dim(keys, family, heads)
+    norm = {"head": 2 * dim, "all": (heads + kv_heads) * dim}.get(_qk_norm(keys, family, known), 0)
+    qkv, o = _biases(keys, family)
+    gated = keys.flag("attn_output_gate", default=family.gated_attention)
+    shared = changed.get("shared_kv", False)
+    return Full(heads, kv_heads, dim, norm, qkv, o, gated=gated, sinks=family.sinks, shared_kv=shared)
+
+
+def _latent(keys, family):
+    heads, nope = keys.integer("num_attention_heads"), keys.integer("qk_nope_head_dim")
+    rope = keys.integer("qk_rope_head_dim")
+    keys.skip("num_key_value_heads", "head_dim")  # both are there, and neither is the width of this cache
+    if keys.integer("qk_head_dim", default=nope + rope) != nope + rope:
+        raise ConfigError(f"qk_head_dim must be qk_nope_head_dim + qk_rope_head_dim = {nope + rope}.")
+    if keys.flag("attention_bias", default=False):
+        raise ConfigError("attention_bias is true; only false is understood for latent attention.")
+    return Latent(
+        heads, keys.nullable("q_lora_rank"), keys.integer("kv_lora_rank"), nope, rope, keys.integer("v_head_dim")
+    )
+
+
+def _index_owners(keys, n):
+    """For each layer whether it runs its own indexer: a list, a pattern of F and S, or every so many layers."""
+    if keys.has("indexer_types"):
+        return keys.per_layer("indexer_types", n, {"full": True, "shared": False})
+    every, offset = keys.integer("index_topk_freq", default=1), keys.integer("index_skip_topk_offset", default=2)
+    return tuple(max(i - offset + 1, 0) % every == 0 for i in range(n))
+
+
+def _sparse(keys, family, own):
+    heads, dim = keys.integer("index_n_heads"), keys.integer("index_head_dim")
+    return Sparse(_latent(keys, family), keys.integer("index_topk"), heads if own else 0, dim)
+
+
+def _compressed(keys, every):
+    """DeepSeek-V4: ratio 0 is a window, a ratio below 128 picks entries by an indexer, 128 reads them all."""
+    if keys.integer("num_key_value_heads") != 1:
+        raise ConfigError(f"num_key_value_heads is {keys.integer('num_key_value_heads')}; compressed attention has 1.")
+    keys.skip("qk_rope_head_dim")
+    if keys.flag("attention_bias", default=False):
+        raise ConfigError("attention_bias is true; only false is understood for compressed attention.")
+    heads, groups = keys.integer("num_attention_heads"), keys.integer("o_groups")
+    _divides(heads, groups, "num_attention_heads", "o_groups")
+    index = [keys.integer(name) for name in ("index_topk", "index_n_heads", "index_head_dim")]
+    return Compressed(
+        heads,
+        keys.integer("head_dim"),
+        keys.integer("q_lora_rank"),
+        groups,
+        keys.integer("o_lora_rank"),
+        keys.integer("sliding_window"),
+        every,
+        *(index if every == 4 else ()),
+    )
+
+
+def _state_bytes(keys, name):
+    return {"float32": 4, "bfloat16": 2, "float16": 2}[keys.text(name, _STATE_TYPES, default="float32")]
+
+
+_STATE_TYPES = ("float32", "bfloat16", "float16")
+
+
+def _linear(keys):
+    key_heads, value_heads = keys.integer("linear_num_key_heads"), keys.integer("linear_num_value_heads")
+    _divides(value_heads, key_heads, "linear_num_value_heads", "linear_num_key_heads")
+    sizes = [keys.integer(f"linear_{name}") for name in ("key_head_dim", "value_head_dim", "conv_kernel_dim")]
+    return Linear(key_heads, value_heads, *sizes, state_bytes=_state_bytes(keys, "mamba_ssm_dtype"))
+
+
+def _state_space(keys):
+    heads, groups = keys.integer("mamba_num_heads"), keys.integer("n_groups")
+    _divides(heads, groups, "mamba_num_heads", "n_groups")
+    keys.skip("expand")  # heads * head_dim is the inner width
+    return StateSpace(
+        heads,
+        keys.integer("mamba_head_dim"),
+        groups,
+        keys.integer("ssm_state_size"),
+        keys.integer("conv_kernel"),
+        conv_bias=keys.flag("use_conv_bias", default=True),
+        bias=keys.flag("use_bias", default=False) or keys.flag("mamba_proj_bias", default=False),
+        state_bytes=_state_bytes(keys, "mamba_ssm_cache_dtype"),
+    )
+
+
+_TYPES = {"full_attention": "full", "sliding_attention": "window", "chunked_attention": "chunk"}
+_TYPES |= {"linear_attention": "linear"}
+
+
+def _attention_kinds(keys, family, n):
+    """One kind per layer: every encoding that is there is read, and all must say the same."""
+    said = {}
+    if keys.has("layer_types"):
+        said["layer_types"] = keys.per_layer("layer_types", n, _TYPES)
+    if keys.has("full_attention_interval"):
+        every = keys.integer("full_attention_interval")
+        said["full_attention_interval"] = tuple("linear" if (i + 1) % every else "full" for i in range(n))
+    if keys.has("sliding_window_pattern"):
+        every = keys.integer("sliding_window_pattern")
+        said["sliding_window_pattern"] = tuple("window" if (i + 1) % every else "full" for i in range(n))
+    if keys.has("attn_type_list"):
+        said["attn_type_list"] = keys.per_layer("attn_type_list", n, {1: "full"})
+    if "attention_chunk_size" in keys.data:
+        said["attention_chunk_size"] = _chunk_kinds(keys, n)
+    if keys.has("use_sliding_window") or (family.all_windowed and not said):
+        said["use_sliding_window"] = _window_kinds(keys, family, n)
+    if not said:
+        if keys.has("sliding_window"):
+            raise ConfigError(f"sliding_window is {keys.data['sliding_window']}, but no key says which layers use it.")
+        return ("full",) * n
+    names, kinds = list(said), list(said.values())
+    for name, other in zip(names[1:], kinds[1:], strict=True):
+        if other != kinds[0]:
+            raise ConfigError(f"{names[0]} and {name} disagree on the kind of at least one layer.")
+    return kinds[0]
+
+
+def _chunk_kinds(keys, n):
+    """Llama 4: layers with rotary positions see a chunk; every fourth has none unless a list says which."""
+    if keys.nullable("attention_chunk_size") == 0:
+        return ("full",) * n
+    if keys.data.get("no_rope_layers"):
+        return keys.per_layer("no_rope_layers", n, {1: "chunk", 0: "full"})
+    every = keys.integer("no_rope_layer_interval", default=4)
+    return tuple("chunk" if (i + 1) % every else "full" for i in range(n))
+
+
+def _window_kinds(keys, family, n):
+    """Mistral: a window holds for all layers. Qwen: from max_window_layers on, and only if use_sliding_window."""
+    size = keys.nullable("sliding_window") if "sliding_window" in keys.data else 0
+    first = keys.integer("max_window_layers", default=0, least=0)
+    on = keys.flag("use_sliding_window", default=True)
+    return tuple("window" if on and size and i >= first else "full" for i in range(n))
+
+
+_EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
+_TOP = ("num_experts_per_tok", "experts_per_token", "top_k_experts")
+
+
+def _is_moe(keys):
+    return bool(keys.integer(*_EXPERTS, default=0, least=0))
+
+
+def _moe_layers(keys, family, n):
+    """For each layer whether it has experts: every encoding that is there is read, and all must say the same."""
+    said = {}
+    if keys.has("mlp_layer_types"):
+        said["mlp_layer_types"] = keys.per_layer("mlp_layer_types", n, {"dense": False, "sparse": True, "moe": True})
+    if keys.has("first_k_dense_replace"):
+        first, every = keys.integer("first_k_dense_replace", least=0), keys.integer("moe_layer_freq", default=1)
+        said["first_k_dense_replace"] = tuple(i >= first and i % every == 0 for i in range(n))
+    if keys.has("decoder_sparse_step"):
+        every, dense = keys.integer("decoder_sparse_step"), keys.indices("mlp_only_layers", n)
+        said["decoder_sparse_step"] = tuple((i + 1) % every == 0 and i not in dense for i in range(n))
+    if keys.has("interleave_moe_layer_step"):
+        every = keys.integer("interleave_moe_layer_step")
+        said["interleave_moe_layer_step"] = tuple((i + 1) % every == 0 for i in range(n))
+    if keys.has("moe_layers"):
+        chosen = keys.indices("moe_layers", n)
+        said["moe_layers"] = tuple(i in chosen for i in range(n))
+    if not said:
+        return _all_moe(keys, family, n)
+    first = next(iter(said))
+    for name, kinds in said.items():
+        if kinds != said[first]:
+            raise ConfigError(f"{first} and {name} disagree on which layers have experts.")
+    return said[first]
+
+
+def _all_moe(keys, family, n):
+    """Every layer has experts where the config gives no second width that a dense layer could have."""
+    if keys.has("mlp_only_layers") and keys.indices("mlp_only_layers", n):
+        raise ConfigError("decoder_sparse_step is missing; mlp_only_layers alone does not say which layers have experts.")
+    if keys.has(family.dense_width) and keys.has(family.expert_width) and family.dense_width != family.expert_width:
+        raise ConfigError(
+            f"{family.dense_width} is {_short(keys.data[family.dense_width])}, "
+            "but no key says which layers are dense; first_k_dense_replace or mlp_layer_types would."
+        )
+    return (True,) * n
+
+
+def _dense(keys, family):
+    return Dense(keys.integer(family.dense_width), family.gated, keys.flag("mlp_bias", default=False))
+
+
+def _shared_width(keys, family, known, width):
+    """The width of all shared experts together."""
+    if family.shared == "one":
+        return width
+    kind = family.shared if known else "count" if keys.has("n_shared_experts") else "width"
+    required = _REQUIRED if family.shared else 0
+    if kind == "count":
+        each = keys.integer("moe_shared_expert_intermediate_size", default=width)
+        return keys.integer("n_shared_experts", default=required, least=0) * each
+    total = keys.integer("shared_expert_intermediate_size", "shared_intermediate_size", default=required, least=0)
+    if known and not family.shared and total:
+        raise ConfigError(f"shared_expert_intermediate_size is {total}; this model_type has no shared expert, so 0.")
+    return total
+
+
+def _moe(keys, family, known, hashed=False):
+    experts, top = keys.integer(*_EXPERTS), keys.integer(*_TOP)
+    if keys.flag("mlp_bias", default=False):
+        raise ConfigError("mlp_bias is true; only false is understood beside experts.")
+    if top > experts:
+        raise ConfigError(f"num_experts_per_tok is {top}; it must be at most the number of experts, {experts}.")
+    width = keys.integer(family.expert_width)
+    steered = keys.flag("use_routing_bias", default=family.selection_bias)
+    if not known and keys.data.get("topk_method") == "noaux_tc":
+        steered = True
+    return MoE(
+        experts,
+        top,
+        width,
+        gated=family.gated,
+        bias=family.expert_bias,
+        shared=_shared_width(keys, family, known, width),
+        shared_gate=family.shared_gate,
+        router_bias=family.router_bias,
+        selection_bias=steered and not hashed,
+    )
+
+
+def _plain_layers(keys, family, known):
+    """Layers of an attention and an FFN, each of a kind that the config tells per layer."""
+    n = keys.integer("num_hidden_layers")
+    full = {"full": lambda: _full(keys, family, known)}
+    full["window"] = lambda: Window(full["full"](), keys.integer("sliding_window"))
+    full["chunk"] = lambda: Window(full["full"](), keys.integer("attention_chunk_size"), chunked=True)
+    full["linear"] = lambda: _linear(keys)
+    full["latent"] = lambda: _latent(keys, family)
+    full[True], full[False] = (lambda: _sparse(keys, family, True)), (lambda: _sparse(keys, family, False))
+    if family.attention == "latent":
+        kinds = ("latent",) * n
+    elif family.attention == "sparse":
+        kinds = _index_owners(keys, n)
+    else:
+        kinds = _attention_kinds(keys, family, n)
+    sparse = _moe_layers(keys, family, n) if _is_moe(keys) else (False,) * n
+    attention = {kind: full[kind]() for kind in dict.fromkeys(kinds)}
+    ffn = {kind: _moe(keys, family, known) if kind else _dense(keys, family) for kind in dict.fromkeys(sparse)}
+    keys.skip("intermediate_size", "max_window_layers")
+    if "mlp_only_layers" in keys.data:
+        keys.indices("mlp_only_layers", n)
+    return tuple(Layer(attention[a], ffn[f], norms=family.norms) for a, f in zip(kinds, sparse, strict=True))
+
+
+def _deepseek_v4_layers(keys, family):
+    """DeepSeek-V4: a compression ratio per layer, experts everywhere, the first ones chosen by a table of tokens."""
+    n, streams = keys.integer("num_hidden_layers"), keys.integer("hc_mult")
+    ratios = keys.per_layer("compress_ratios", n, {0: 0, 4: 4, 128: 128}, extra=_mtp(keys))
+    hashed = keys.integer("num_hash_layers", least=0)
+    attention = {every: _compressed(keys, every) for every in set(ratios)}
+    ffn = {kind: _moe(keys, family, True, hashed=kind) for kind in (True, False)}
+    return tuple(Layer(attention[every], ffn[i < hashed], streams=streams) for i, every in enumerate(ratios))
+
+
+def _gemma4_layers(keys, family):
+    """Gemma 4: global layers with heads of their own, whose V comes from K, and a dense layer beside the experts."""
+    n = keys.integer("num_hidden_layers")
+    kinds = _attention_kinds(keys, family, n)
+    local, size = _full(keys, family, True), keys.integer("sliding_window")
+    shared, dim = keys.flag("attention_k_eq_v"), keys.integer("global_head_dim")
+    few = keys.integer("num_global_key_value_heads") if shared else local.kv_heads
+    wide = _full(keys, family, True, kv_heads=few, head_dim=dim, shared_kv=shared)
+    attention, dense = {"full": wide, "window": Window(local, size)}, _dense(keys, family)
+    norms, ffn = family.norms, dense
+    if keys.flag("enable_moe_block"):
+        experts, top, width = keys.integer(*_EXPERTS), keys.integer(*_TOP), keys.integer("moe_intermediate_size")
+        ffn, norms = MoE(experts, top, width, router_scales=True, beside=dense), norms + 3
+    return tuple(Layer(attention[kind], ffn, norms=norms, scalars=1) for kind in kinds)
+
+
+_BLOCKS = {"mamba": "M", "attention": "*", "moe": "E", "mlp": "-"}
+
+
+def _nemotron_h_layers(keys, family):
+    """Nemotron-H: each layer is a mixer, an attention, a dense FFN or experts, said by a list or a string of letters."""
+    if keys.has("layers_block_type"):
+        listed = keys.data["layers_block_type"]
+        n = keys.integer("num_hidden_layers", default=len(listed) if isinstance(listed, list) else 1)
+        letters = keys.per_layer("layers_block_type", n, _BLOCKS)
+    else:
+        n = keys.integer("num_hidden_layers")
+        pattern = keys._value("hybrid_override_pattern", _REQUIRED)
+        spelled = isinstance(pattern, str) and len(pattern) == n and set(pattern) <= set("M*E-")
+        if not spelled:
+            raise ConfigError(f"hybrid_override_pattern is {_short(pattern)}; it must be {n} letters out of M*E-.")
+        letters = tuple(pattern)
+    keys.skip("intermediate_size")
+    make = {
+        "M": lambda: Layer(_state_space(keys), None, norms=1),
+        "*": lambda: Layer(_full(keys, family, True), None, norms=1),
+        "-": lambda: Layer(None, _dense(keys, family), norms=1),
+        "E": lambda: Layer(None, _nemotron_moe(keys, family), norms=1),
+    }
+    made = {letter: make[letter]() for letter in dict.fromkeys(letters)}
+    return tuple(made[letter] for letter in letters)
+
+
+def _nemotron_moe(keys, family):
+    """The latent width of the experts; files that list their blocks always say it, if only as null."""
+    moe = _moe(keys, family, True)
+    latent = keys.nullable("moe_latent_size") if keys.has("layers_block_type") else 0
+    return replace(moe, latent=latent)
+
+
+def _mtp(keys):
+    """How many layers for multi-token prediction the config announces."""
+    names = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
+    return max(keys.integer(name, default=0, least=0) for name in names)
+
+
+def _guess(keys):
+    """A Family for a model_type we do not know, from its keys alone."""
+    attention = "latent" if keys.has("kv_lora_rank") else ""
+    if attention and keys.has("index_topk"):
+        attention = "sparse"
+    width = "moe_intermediate_size" if keys.has("moe_intermediate_size") else "intermediate_size"
+    gated = {"silu": True, "swish": True, "relu2": False}
+    act = keys.text("hidden_act", gated)
+    return Family(attention=attention, expert_width=width, gated=gated[act])
+
+
+def _layers(keys, family, name, known):
+    if name == "deepseek_v4":
+        return _deepseek_v4_layers(keys, family)
+    if name == "gemma4_text":
+        return _gemma4_layers(keys, family)
+    if name == "nemotron_h":
+        return _nemotron_h_layers(keys, family)
+    return _plain_layers(keys, family, known)
+
+
+def _text_part(data):
+    """The keys of the text model: a nested config is lifted out, and what is left beside it must be harmless."""
+    nested = [name for name in NESTED if isinstance(data.get(name), dict)]
+    if not nested:
+        return dict(data)
+    inner, outer = dict(data[nested[0]]), {k: v for k, v in data.items() if k != nested[0]}
+    for name in ("tie_word_embeddings", "model_type"):
+        if outer.get(name) is not None and name not in inner:
+            inner[name] = outer[name]
+    if None is not outer.get("tie_word_embeddings") != inner.get("tie_word_embeddings"):
+        raise ConfigError(f"tie_word_embeddings differs between the top level and {nested[0]}; it must be the same.")
+    rest = Keys(outer)
+    rest.used.add("tie_word_embeddings")
+    rest.refuse_rest()
+    return inner
+
+
+def _load(source):
+    """(the dict, a name) from a path, a dict or JSON text; every way that can fail ends in a ConfigError."""
+    if isinstance(source, dict):
+        return source, None
+    if isinstance(source, str) and source.lstrip()[:1] in ("{", "["):
+        return _parse(source, "the text"), None
+    if not isinstance(source, (str, os.PathLike)):
+        raise ConfigError(f"a config must be a path, a dict or JSON text, got {type(source).__name__}.")
+    path = Path(source)
+    try:
+        if path.is_dir():
+            path = path / "config.json"
+        if path.stat().st_size > LARGEST_FILE:
+            raise ConfigError(f"{path} has {path.stat().st_size} bytes; a config has at most {LARGEST_FILE}.")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(f"{_short(str(source))} cannot be read as a text file: {error}.") from None
+    name = path.parent.name if path.name == "config.json" else path.stem.removesuffix("_config")
+    return _parse(text, str(path)), name
+
+
+def _parse(text, where):
+    if len(text) > LARGEST_FILE:
+        raise ConfigError(f"{where} has {len(text)} characters; a config has at most {LARGEST_FILE}.")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{where} is not JSON: {error}.") from None
+
+
+def read_config(source, *, name=None):
+    """Return the Model of a Hugging Face config.json, given as a path, a dict or JSON text.
+
+    name : what to call the model; else the name of the file or its model_type.
+
+    Errors: ConfigError where it is not JSON, not a model config, lacks a structural key or holds one that is not
+    understood. A model_type we do not know is read by its keys, with a ConfigWarning.
+    Source: config.json of the models in data/models, and their code in the transformers library 5.24.
+
+    >>> m = read_config('{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100,'
+    ...     '"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128, "tie_word_embeddings": true}')
+    >>> m.layers[0].attention.kv_heads
+    2
+    """
+    data, found = _load(source)
+    if not isinstance(data, dict):
+        raise ConfigError(f"a config must be a JSON object, got {_short(data)}.")
+    keys = Keys(_text_part(data))
+    kind = keys._value("model_type", _REQUIRED)
+    if not isinstance(kind, str):
+        raise ConfigError(f"model_type is {_short(kind)}; it must be a string such as llama.")
+    alias = SAME_AS.get(kind, kind)
+    known = alias in FAMILIES
+    family = FAMILIES[alias] if known else _guess(keys)
+    for needed in family.needs:
+        if needed not in keys.data:
+            raise ConfigError(f"{needed} is missing; a config of model_type {kind} must give it.")
+    tied = keys.flag("tie_word_embeddings", default=_REQUIRED if family.tied is None else family.tied)
+    context = keys.integer("max_position_embeddings", default=None)
+    try:
+        layers = _layers(keys, family, alias, known)
+    except ConfigError:
+        raise
+    except ValueError as error:
+        raise ConfigError(f"{error}.") from None
+    mtp, streams = _mtp(keys), layers[0].streams
+    hidden, vocab = keys.integer("hidden_size"), keys.integer("vocab_size")
+    keys.refuse_rest()
+    if not known:
+        _warn_guessed(kind, layers)
+    return Model(name or found or kind, hidden, vocab, tied, layers, kind, context, streams, mtp)
+
+
+def _warn_guessed(kind, layers):
+    parts = sorted({type(part).__name__ for x in layers for part in (x.attention, x.ffn) if part is not None})
+    warnings.warn(
+        f"model_type {kind!r} is not known; its keys were read as {', '.join(parts)} with two norms per layer. "
+        "Query and key norms, biases and gates that no key shows are not counted.",
+        ConfigWarning,
+        stacklevel=3,
+    )
+
+
+@cache
+def model_names():
+    """Return the names of the models shipped with cotune, sorted."""
+    files = resources.files("cotune") / "data" / "models"
+    return tuple(sorted(f.name.removesuffix(".json") for f in files.iterdir() if f.name.endswith(".json")))
+
+
+@cache
+def model_named(name):
+    """Return the shipped Model called `name`, read from its real config.json.
+
+    Errors: ValueError listing the known names.
+
+    >>> len(model_named("deepseek-v3").layers)
+    61
+    """
+    one_of("model", name, model_names())
+    text = (resources.files("cotune") / "data" / "models" / f"{name}.json").read_text(encoding="utf-8")
+    return read_config(text, name=name)
