@@ -7,6 +7,7 @@ Peaks are dense, gigabytes decimal, links counted in one direction.
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from cotune.arguments import one_of
 from cotune.formats import FORMATS, Format
@@ -14,24 +15,34 @@ from cotune.units import GIGA, MIB, TERA
 
 PEAKS = ("bf16", "fp8", "fp4")
 
-# field: (key in chips.toml, SI units in one unit of the key, SI unit, what it is called in a sentence)
+
+class Field(NamedTuple):
+    """One kind of figure: its `key` in chips.toml, the SI value and SI unit of one there, what people read."""
+
+    key: str
+    si: float
+    unit: str
+    printed: str
+    title: str
+
+
 FIELDS = {
-    "bf16": ("bf16_TFLOPS", TERA, "FLOP/s", "BF16 peak"),
-    "fp8": ("fp8_TFLOPS", TERA, "FLOP/s", "FP8 peak"),
-    "fp4": ("fp4_TFLOPS", TERA, "FLOP/s", "FP4 peak"),
-    "int8": ("int8_TOPS", TERA, "OP/s", "INT8 peak"),
-    "bandwidth": ("hbm_GBps", GIGA, "B/s", "memory bandwidth"),
-    "capacity": ("hbm_GB", GIGA, "B", "memory capacity"),
-    "label_capacity": ("hbm_label_GB", GIGA, "B", "capacity on the label"),
-    "link_bandwidth": ("link_GBps_per_direction", GIGA, "B/s", "scale-up link"),
-    "link_domain": ("link_domain", 1, "chips", "chips joined by that link"),
-    "nic_bandwidth": ("nic_GBps_per_direction", GIGA, "B/s", "network card"),
-    "sm": ("sm", 1, "", "SM count"),
-    "l2": ("l2_MiB", MIB, "B", "last-level cache"),
-    "tdp": ("tdp_W", 1, "W", "power limit"),
+    "bf16": Field("bf16_TFLOPS", TERA, "FLOP/s", "TFLOP/s", "BF16 peak"),
+    "fp8": Field("fp8_TFLOPS", TERA, "FLOP/s", "TFLOP/s", "FP8 peak"),
+    "fp4": Field("fp4_TFLOPS", TERA, "FLOP/s", "TFLOP/s", "FP4 peak"),
+    "int8": Field("int8_TOPS", TERA, "OP/s", "TOP/s", "INT8 peak"),
+    "bandwidth": Field("hbm_GBps", GIGA, "B/s", "GB/s", "memory bandwidth"),
+    "capacity": Field("hbm_GB", GIGA, "B", "GB", "memory capacity"),
+    "label_capacity": Field("hbm_label_GB", GIGA, "B", "GB", "capacity on the label"),
+    "link_bandwidth": Field("link_GBps_per_direction", GIGA, "B/s", "GB/s", "scale-up link"),
+    "link_domain": Field("link_domain", 1, "", "", "chips joined by the link"),
+    "nic_bandwidth": Field("nic_GBps_per_direction", GIGA, "B/s", "GB/s", "network card"),
+    "sm": Field("sm", 1, "", "", "SMs"),
+    "l2": Field("l2_MiB", MIB, "B", "MiB", "last-level cache"),
+    "tdp": Field("tdp_W", 1, "W", "W", "power limit"),
 }
 
-# status: what to say next to such a figure ("" says nothing)
+# status: what has to be said next to such a figure
 STATUSES = {
     "sourced": "",
     "derived": "derived",
@@ -40,6 +51,9 @@ STATUSES = {
     "absent": "absent",
     "unknown": "not published",
 }
+WITHOUT_VALUE = ("absent", "unknown")
+
+_FIELD_OF = {**{f.name: f.unit for f in FORMATS.values()}, **{name: name for name in FIELDS}}
 
 
 @dataclass(frozen=True)
@@ -56,7 +70,7 @@ class Figure:
     """One figure of a chip.
 
     value  : number in `unit` (SI); None where status is "absent" or "unknown"
-    source : keys of the sources, see `sources`
+    source : keys of `sources()`
     status : one of STATUSES
     note   : what a reader could get wrong about it; may be empty
     """
@@ -75,20 +89,22 @@ class Figure:
 
 @dataclass(frozen=True)
 class Chip:
-    """One accelerator: `id`, `name`, `aliases`, and `figures` by field (the keys of FIELDS)."""
+    """One accelerator: `id`, `name`, `aliases`, and `figures`, a Figure for every key of FIELDS."""
 
     id: str
     name: str
-    aliases: tuple[str, ...] = ()
-    figures: dict[str, Figure] = field(default_factory=dict, hash=False, repr=False)
+    aliases: tuple[str, ...]
+    figures: dict[str, Figure] = field(hash=False, repr=False)
 
     def figure(self, name):
         """Return the Figure called `name`: a key of FIELDS, a format name or a Format.
 
-        >>> chip_named("gb300").figure("bandwidth").source
-        ('nvidia-dgxc',)
+        Raises ValueError listing the known names.
+
+        >>> chip_named("gb300").figure("nvfp4").status
+        'sourced'
         """
-        return self.figures[_field(name)]
+        return self.figures[_field_of(name)]
 
     def value(self, name):
         """Return the SI value of a figure; ValueError where the chip lacks it or nobody publishes it.
@@ -98,8 +114,8 @@ class Chip:
         """
         figure = self.figure(name)
         if figure.value is None:
-            why = {"absent": "has no", "unknown": "has no published"}[figure.status]
-            raise ValueError(f"{self.id} {why} {FIELDS[_field(name)][3]}")
+            lacks = "no" if figure.status == "absent" else "no published"
+            raise ValueError(f"{self.id} has {lacks} {FIELDS[_field_of(name)].title}")
         return figure.value
 
     def peak(self, format):
@@ -111,9 +127,9 @@ class Chip:
         >>> [chip_named("gb300").peak(f) / 1e15 for f in ("bf16", "mxfp8", "nvfp4")]
         [2.5, 5.0, 15.0]
         """
-        unit = _field(format)
-        if unit not in PEAKS:
-            raise ValueError(f"peak needs a format, got {format!r}; known: {', '.join([*FORMATS, 'fp4'])}")
+        if not isinstance(format, Format):
+            one_of("format", format, [*FORMATS, "fp4"])
+        unit = _field_of(format)
         if self.figures[unit].value is None:
             has = " and ".join(u for u in PEAKS if self.figures[u].value is not None)
             raise ValueError(f"{self.id} has no {unit} arithmetic; it has {has}")
@@ -121,7 +137,7 @@ class Chip:
 
     @property
     def bandwidth(self):
-        """Peak memory bandwidth in B/s."""
+        """Memory bandwidth in B/s, as published."""
         return self.value("bandwidth")
 
     @property
@@ -135,7 +151,7 @@ class Chip:
 
     @property
     def link_bandwidth(self):
-        """Scale-up link (NVLink, Infinity Fabric, ICI) of one chip in B/s, one direction, all its links together.
+        """Scale-up link (NVLink, Infinity Fabric, ICI) of one chip in B/s: one direction, all its links together.
 
         >>> chip_named("h100").link_bandwidth / 1e9  # 18 links of 25 GB/s
         450.0
@@ -144,7 +160,7 @@ class Chip:
 
     @property
     def link_domain(self):
-        """How many chips that link joins."""
+        """How many chips that link joins; 1 where there is none."""
         return int(self.value("link_domain"))
 
     @property
@@ -168,76 +184,75 @@ class Chip:
         return self.value("tdp")
 
     def caveat(self, *names):
-        """Return what has to be said about these figures, "" when all are sourced.
+        """Return what has to be said wherever these figures are shown, "" where all are sourced.
+
+        names : as in `figure`; none means the peaks the chip has and its bandwidth.
 
         >>> chip_named("rubin").caveat("nvfp4", "bandwidth"), chip_named("h100").caveat("bandwidth")
         ('announced, not measured', '')
         """
-        said = dict.fromkeys(self.figure(name).caveat for name in names)
-        return "; ".join(text for text in said if text)
+        names = names or [name for name in (*PEAKS, "bandwidth") if self.figures[name].value is not None]
+        return "; ".join(dict.fromkeys(filter(None, (self.figure(name).caveat for name in names))))
 
     @property
     def label(self):
-        """The name, with what has to be said about the peaks it has and its bandwidth.
+        """The name, with what has to be said about its peaks and its bandwidth.
 
-        >>> chip_named("rubin").label
-        'NVIDIA Rubin (Vera Rubin NVL72) [announced, not measured]'
+        >>> chip_named("rubin").label, chip_named("h100").label
+        ('NVIDIA Rubin (Vera Rubin NVL72) [announced, not measured]', 'NVIDIA H100 SXM')
         """
-        has = [name for name in (*PEAKS, "bandwidth") if self.figures[name].value is not None]
-        said = self.caveat(*has)
+        said = self.caveat()
         return f"{self.name} [{said}]" if said else self.name
 
 
-def _field(name):
-    """The key of FIELDS that `name` means: itself, or the unit of a format."""
+def _field_of(name):
     if isinstance(name, Format):
         return name.unit
-    known = {**{f.name: f.unit for f in FORMATS.values()}, **{f: f for f in FIELDS}}
-    return known[one_of("format or figure", name, known)]
+    return _FIELD_OF[one_of("figure", name, _FIELD_OF)]
 
 
 def read_chips(text):
     """Return ({id: Chip}, {key: Source}) of a text in the form of data/chips.toml.
 
     Raises ValueError naming the chip and the field where a key is missing or unknown, a status is not one of
-    STATUSES, a value is missing or must not be there, or a source is not defined.
+    STATUSES, a value is missing, not above 0, or present where there is none, or a source is not defined.
     """
     import tomllib  # here, so that `import cotune` does not pay for it
 
     table = tomllib.loads(text)
-    _keys("chips file", table, {"sources", "chips"})
-    sources = {}
+    _check_keys("the chips file", table, {"sources", "chips"})
     for key, entry in table["sources"].items():
-        _keys(f"source {key}", entry, {"title", "url"})
-        sources[key] = Source(key, **entry)
-    return {id: _chip(id, entry, sources) for id, entry in table["chips"].items()}, sources
+        _check_keys(f"source {key}", entry, {"title", "url"})
+    sources = {key: Source(key, **entry) for key, entry in table["sources"].items()}
+    return {id: _read_chip(id, entry, sources) for id, entry in table["chips"].items()}, sources
 
 
-def _keys(where, entry, needed, optional=frozenset()):
-    for word, keys in (("lacks", needed - set(entry)), ("has the unknown key", set(entry) - needed - optional)):
-        if keys:
-            raise ValueError(f"{where} {word} {', '.join(sorted(keys))}")
-
-
-def _chip(id, entry, sources):
-    _keys(f"chip {id}", entry, {"name", "aliases", *(key for key, *_ in FIELDS.values())})
-    figures = {f: _figure(f"{id}.{key}", entry[key], si, unit, sources) for f, (key, si, unit, _) in FIELDS.items()}
+def _read_chip(id, entry, sources):
+    _check_keys(f"chip {id}", entry, {"name", "aliases", *(f.key for f in FIELDS.values())})
+    figures = {name: _read_figure(f"{id} {f.key}", entry[f.key], f, sources) for name, f in FIELDS.items()}
     return Chip(id, entry["name"], tuple(entry["aliases"]), figures)
 
 
-def _figure(where, entry, si, unit, sources):
-    status = entry.get("status")
+def _read_figure(where, entry, field, sources):
+    _check_keys(where, entry, {"status", "source"}, {"value", "note"})
+    status, value, keys = entry["status"], entry.get("value"), entry["source"]
     if status not in STATUSES:
-        raise ValueError(f"{where} has status {status!r}; known: {', '.join(STATUSES)}")
-    valueless = status in ("absent", "unknown")
-    _keys(where, entry, {"status", "source"} | (set() if valueless else {"value"}), {"note"})
-    value = entry.get("value")
-    if not valueless and not (type(value) in (int, float) and 0 < value < float("inf")):
-        raise ValueError(f"{where} must be a number above 0, got {value!r}")
-    undefined = [key for key in entry["source"] if key not in sources]
-    if undefined or not entry["source"]:
-        raise ValueError(f"{where} needs keys of [sources], got {entry['source']!r}")
-    return Figure(None if valueless else value * si, unit, tuple(entry["source"]), status, entry.get("note", ""))
+        raise ValueError(f"{where} has the unknown status {status!r}; known: {', '.join(STATUSES)}")
+    if status in WITHOUT_VALUE:
+        if value is not None:
+            raise ValueError(f"{where} is {status} and must have no value, got {value!r}")
+    elif type(value) not in (int, float) or not 0 < value < float("inf"):
+        raise ValueError(f"{where} is {status} and needs a number above 0, got {value!r}")
+    if not keys or not set(keys) <= set(sources):
+        raise ValueError(f"{where} needs a list of keys of [sources], got {keys!r}")
+    si = None if value is None else float(value * field.si)
+    return Figure(si, field.unit, tuple(keys), status, entry.get("note", ""))
+
+
+def _check_keys(where, entry, needed, optional=frozenset()):
+    for problem, keys in (("lacks", needed - entry.keys()), ("has the unknown key", entry.keys() - needed - optional)):
+        if keys:
+            raise ValueError(f"{where} {problem} {', '.join(sorted(keys))}")
 
 
 @cache
@@ -246,29 +261,27 @@ def _catalogue():
 
 
 @cache
-def _names():
+def _ids():
     """{spelling: id} of every id and alias."""
     return {_plain(name): chip.id for chip in _catalogue()[0].values() for name in (chip.id, *chip.aliases)}
 
 
 def _plain(name):
-    return name.lower().replace("_", "-").replace(" ", "-") if isinstance(name, str) else name
+    return name.lower().replace("_", "-").replace(" ", "-") if isinstance(name, str) else None
 
 
 def chip_named(name):
     """Return the Chip with this id or alias; a Chip is passed through. Upper case, "_" and blanks do not matter.
 
-    Raises ValueError listing the known ids.
+    Only whole names match, so that "gb200" is never taken for "b200". Raises ValueError listing the known ids.
 
     >>> chip_named("b200_sxm").id, chip_named("GB200").id
     ('b200', 'gb200')
     """
     if isinstance(name, Chip):
         return name
-    ids = _names()
-    if _plain(name) not in ids:
-        one_of("chip", name, tuple(_catalogue()[0]))
-    return _catalogue()[0][ids[_plain(name)]]
+    chips = _catalogue()[0]
+    return chips[_ids().get(_plain(name)) or one_of("chip", name, chips)]
 
 
 def sources():
@@ -277,7 +290,6 @@ def sources():
 
 
 def __getattr__(name):
-    # CHIPS is read on first use: `import cotune` stays as cheap as it was
-    if name == "CHIPS":
+    if name == "CHIPS":  # the ids in the order of the file, read on first use
         return tuple(_catalogue()[0])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
