@@ -63,7 +63,7 @@ class Table:
         Errors: ValueError for an unknown column, chip or dtype.
 
         >>> len(gemm_table().where(chip="gb300", dtype="nvfp4", m=lambda m: m >= 512))
-        408
+        456
         """
         keep = np.ones(len(self), bool)
         for name, value in wanted.items():
