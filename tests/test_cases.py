@@ -13,7 +13,7 @@ import pytest
 from cotune import gemm, roofline
 from cotune.chip import chip_named
 from cotune.formats import format_named
-from cotune.units import BITS_PER_BYTE, GIB, GIGA, MIB, MICRO, PETA, TERA
+from cotune.units import BITS_PER_BYTE, GIB, GIGA, MICRO, PETA, TERA
 
 CASES = {
     row["id"]: row
@@ -90,7 +90,7 @@ ANSWERS = {
     "W64": lambda: 494.7 * TERA / peak("h100", "bf16") * 100,
     "W65": lambda: chip_named("gb200").bandwidth / GIGA,
     "W67": lambda: chip_named("h100").value("nic_bandwidth") / GIGA,
-    "W68": lambda: 81559 * MIB / GIGA,
+    "W68": lambda: chip_named("h100").capacity / GIGA,
     "W69": lambda: 65248815744 / GIB,
     "W70": lambda: 2 * peak("h100", "fp8") / PETA,  # the sparse figure is twice the dense one
     "W71": lambda: chip_named("h100").link_bandwidth / GIGA,

@@ -92,6 +92,7 @@ def test_a_small_k_stays_memory_bound_at_any_number_of_tokens():
     assert gemm.tokens_at_ridge(4096, 338, GB300, **BF16) == np.inf
     assert gemm.tokens_at_ridge(4096, 339, GB300, **BF16) > 1e5
     assert gemm.tokens_at_ridge(4096, 512, GB300, **BF16) < 1000
+    assert gemm.tokens_at_ridge(625, 625, GB300, **BF16) == np.inf  # its intensity tends to the ridge itself
 
 
 def test_a_square_has_intensity_two_thirds_of_its_side_per_byte():
