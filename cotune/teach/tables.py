@@ -6,6 +6,13 @@ from html import escape
 from cotune.chip import CHIPS, FIELDS, STATUSES, chip_named, sources
 
 
+# The first column stays while a wide table scrolls, on the page's own background: the book's or JupyterLab's.
+ROW_HEAD = (
+    "position: sticky; left: 0; white-space: normal; min-width: 7rem; "
+    "background: var(--pst-color-background, var(--jp-layout-color0, Canvas))"
+)
+
+
 @dataclass(frozen=True)
 class Cell:
     """One cell: its `text`, a small `mark` under it, and `links` as (text, address, spoken name)."""
@@ -19,6 +26,7 @@ class Cell:
 class Table:
     """A table of cells. `heads`: column titles; `rows`: rows of str or Cell, the first one heading its row.
 
+    compact    : keep the cells on one line; a wide table scrolls sideways, its first column stays
     notes      : sentences under the table
     references : (key, title, address) of a numbered list under the table; a link to "#key" leads there
     """
@@ -26,6 +34,7 @@ class Table:
     caption: str
     heads: tuple
     rows: tuple
+    compact: bool = False
     notes: tuple = ()
     references: tuple = ()
 
@@ -33,10 +42,11 @@ class Table:
         head = "".join(f'<th scope="col">{escape(h)}</th>' for h in self.heads)
         body = "\n".join(f"<tr>{_row_html(row)}</tr>" for row in self.rows)
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        lines = ' style="white-space: nowrap"' if self.compact else ""
         return (
             f'<div role="region" tabindex="0" aria-label="{escape(self.caption)}" style="overflow-x: auto">\n'
-            f'<table class="table"><caption>{escape(self.caption)}</caption>\n'
-            f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>\n{notes}{self._list_html()}"
+            f'<table class="table"><caption style="text-align: left">{escape(self.caption)}</caption>\n'
+            f"<thead><tr>{head}</tr></thead>\n<tbody{lines}>\n{body}\n</tbody></table></div>\n{notes}{self._list_html()}"
         )
 
     def _list_html(self):
@@ -66,7 +76,7 @@ def _plain(cell):
 
 def _row_html(row):
     first, *others = (_cell_html(_cell(cell)) for cell in row)
-    return f'<th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in others)
+    return f'<th scope="row" style="{ROW_HEAD}">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in others)
 
 
 def _cell_html(cell):
@@ -123,6 +133,7 @@ def chips_table():
         caption=f"The {len(rows)} chips of this course: figures of one chip",
         heads=("Chip", *COLUMNS.values(), "Sources"),
         rows=tuple(rows),
+        compact=True,
         notes=LEGEND,
         references=tuple((f"source-{s.key}", s.title, s.url) for s in sources().values()),
     )
