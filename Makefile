@@ -43,7 +43,7 @@ lab: env
 	@JUPYTER_CONFIG_PATH="$$PWD/tools/jupyter" $(PYTHON) -m jupyterlab notebooks
 
 bench: env
-	@$(PYTHON) -m pytest tests/bench/bench_*.py --benchmark-columns=median,iqr,rounds --benchmark-sort=name
+	@$(PYTHON) -m pytest tests/bench/bench_*.py --benchmark-columns=median,iqr,rounds --benchmark-group-by=func
 
 store: env
 	@$(PYTHON) tools/store.py

@@ -1,4 +1,4 @@
-"""Show a built page: in the reader's browser where there is a screen, else by naming the file. Never fails, never waits.
+"""Name a built page, and show it in the reader's browser where there is a screen. Never fails, never waits.
 
 Usage: python tools/open_page.py PAGE
 """

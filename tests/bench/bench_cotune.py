@@ -11,7 +11,7 @@ from cotune import chip_named, gemm
 
 @pytest.mark.parametrize("module", ["numpy", "cotune"])
 def test_import(benchmark, module):
-    """Start Python and import one module; the ratio of the two rows is what cotune adds to numpy."""
+    """Start Python and import one module; the number in brackets is the ratio, what cotune adds to numpy."""
     command = [sys.executable, "-c", f"import {module}"]
     benchmark.pedantic(subprocess.run, (command,), {"check": True}, rounds=15, warmup_rounds=2)
 
