@@ -108,7 +108,7 @@ def test_plain_text_says_the_same(table):
 
 
 def test_text_is_escaped():
-    table = Table("a < b", ("<h>", "y"), (("<x>", Cell("&", "<m>", (("<t>", '"u"', "<s>"),))),), ("<n>",))
+    table = Table("a < b", ("<h>", "y"), (("<x>", Cell("&", "<m>", (("<t>", '"u"', "<s>"),))),), notes=("<n>",))
     html = table._repr_html_()
     assert Reader(html).rows == [["<h>", "y"], ["<x>", "&<m><t>"]]
     for raw in ("<h>", "<x>", "<m>", "<t>", '""u', "<s>", "<n>"):

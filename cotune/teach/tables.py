@@ -5,7 +5,6 @@ from html import escape
 
 from cotune.chip import CHIPS, FIELDS, STATUSES, chip_named, sources
 
-
 # The first column stays while a wide table scrolls, on the page's own background: the book's or JupyterLab's.
 ROW_HEAD = (
     "position: sticky; left: 0; white-space: normal; min-width: 7rem; "
