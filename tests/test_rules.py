@@ -43,10 +43,10 @@ def ids_by(field):
     return groups
 
 
-def anchors_above_headings(notebook):
-    """Labels such as (rule-3)= that stand right above a heading in a notebook's text."""
+def anchors(notebook):
+    """What a page calls the headings of a notebook: "### Rule 3" can be linked to as #rule-3."""
     text = "\n\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown")
-    return re.findall(r"^\((rule-\d+)\)=\s*\n+#{1,6} \S", text, flags=re.MULTILINE)
+    return [title.strip().lower().replace(" ", "-") for title in re.findall(r"^#{1,3} (.+)$", text, flags=re.MULTILINE)]
 
 
 def test_there_are_22_rules_numbered_in_order():
@@ -77,15 +77,13 @@ def test_the_lesson_states_its_rule_under_the_anchor(r):
     path = NOTEBOOKS / f"{r.lesson}.ipynb"
     if not path.exists():
         pytest.skip(f"{path.name} is not written yet")
-    assert anchors_above_headings(json.loads(path.read_text(encoding="utf-8"))).count(r.anchor) == 1
+    assert anchors(json.loads(path.read_text(encoding="utf-8"))).count(r.anchor) == 1
 
 
-def test_an_anchor_counts_only_above_a_heading():
-    def cells(*sources):
-        return {"cells": [{"cell_type": "markdown", "source": [s]} for s in sources]}
-
-    assert anchors_above_headings(cells("(rule-3)=\n## A rule")) == ["rule-3"]
-    assert anchors_above_headings(cells("see (rule-3)=", "(rule-3)=\ntext", "## (rule-3)=")) == []
+def test_an_anchor_is_a_heading():
+    cells = [{"cell_type": "markdown", "source": ["# The rules\n", "\n", "### Rule 3\n"]}]
+    cells += [{"cell_type": "code", "source": ["### Rule 4"]}, {"cell_type": "markdown", "source": ["rule-5, Rule 5"]}]
+    assert anchors({"cells": cells}) == ["the-rules", "rule-3"]
 
 
 def test_rule_finds_a_rule_and_its_text():
