@@ -18,13 +18,15 @@ def positive(name, value):
     ValueError: m must be a finite number above 0, got -1
     """
     try:
-        numbers = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+        given = np.asarray(value)
+        if given.dtype.kind not in "iufO":  # text such as "256" and True would turn into numbers without a word
+            raise TypeError
+        numbers = given.astype(float)
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be a number or an array of numbers, got {value!r}") from None
     good = np.isfinite(numbers) & (numbers > 0)
-    if not good.all() or isinstance(value, (str, bool)):
-        bad = value if numbers.ndim == 0 else np.asarray(value)[~good][0]
-        raise ValueError(f"{name} must be a finite number above 0, got {bad}")
+    if not good.all():
+        raise ValueError(f"{name} must be a finite number above 0, got {given[~good][0]}")
     return float(numbers) if numbers.ndim == 0 else numbers
 
 

@@ -34,8 +34,8 @@ class Traffic:
 def flops(m, n, k):
     """Return 2 M N K: one multiplication and one addition per output and input.
 
-    >>> flops(256, 8192, 512) / 15e15 * 1e6  # us of math on GB300; NVIDIA 2026-07-10, Table 2 prints 0.14
-    0.1431655765333333
+    >>> f"{flops(256, 8192, 512) / 15e15 * 1e6:.2f}"  # us of math on GB300, as NVIDIA 2026-07-10, Table 2 prints it
+    '0.14'
     """
     return 2 * positive("m", m) * positive("n", n) * positive("k", k)
 

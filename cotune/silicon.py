@@ -63,7 +63,7 @@ class Table:
         Errors: ValueError for an unknown column, chip or dtype.
 
         >>> len(gemm_table().where(chip="gb300", dtype="nvfp4", m=lambda m: m >= 512))
-        408
+        456
         """
         keep = np.ones(len(self), bool)
         for name, value in wanted.items():
@@ -112,14 +112,15 @@ def _read_rows(path):
 
 def _read_column(path, column, place, lines):
     """Return one column as an array; a text that repeats is read once."""
-    seen = {}
-    for line, row in lines:
-        if row[place] not in seen:
-            try:
-                seen[row[place]] = column.read(row[place])
-            except ValueError as error:
-                raise ValueError(f"{path} line {line}, column {column.header}: {error}") from None
-    return np.array([seen[row[place]] for _, row in lines])
+    texts = [row[place] for _, row in lines]
+    values = {}
+    for text in dict.fromkeys(texts):
+        try:
+            values[text] = column.read(text)
+        except ValueError as error:
+            line = lines[texts.index(text)][0]
+            raise ValueError(f"{path} line {line}, column {column.header}: {error}") from None
+    return np.array([values[text] for text in texts])
 
 
 def _table(columns, data):

@@ -1,0 +1,51 @@
+"""The running case: one model of about 30 billion parameters that the course designs, lesson by lesson.
+
+Lesson 02 starts it as a plain transformer: four GEMMs a block (gemm.linear_layers) and an output head.
+Attention itself and its KV cache come later, so the times here are those of the linear layers alone.
+"""
+
+from dataclasses import dataclass
+
+from cotune import gemm
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One stage of the design: sizes, and the `format` of weights and activations (results are BF16)."""
+
+    layers: int
+    hidden: int
+    ffn: int
+    vocab: int
+    format: str
+
+    @property
+    def parameters(self):
+        """Weights of all blocks, of the output head and of the input embedding."""
+        per_block = sum(n * k for _, n, k in gemm.linear_layers(1, self.hidden, self.ffn).values())
+        return self.layers * per_block + 2 * self.vocab * self.hidden
+
+
+FIRST = Draft(layers=64, hidden=6144, ffn=4 * 6144, vocab=128 * 1024, format="bf16")
+
+
+def operands(format):
+    """Return the formats of one GEMM: weights and activations in `format`, the result in BF16."""
+    return {"a": format, "b": format, "c": "bf16"}
+
+
+def step_time(draft, chip, tokens):
+    """Return the ideal time in seconds of the linear layers of one decode step of `tokens` requests.
+
+    Times of kernels add: layers * sum of the four GEMMs, plus the output head.
+    """
+    formats = operands(draft.format)
+    block = gemm.linear_layers(tokens, draft.hidden, draft.ffn).values()
+    one_block = sum(gemm.time(m, n, k, chip, **formats).total for m, n, k in block)
+    return draft.layers * one_block + gemm.time(tokens, draft.vocab, draft.hidden, chip, **formats).total
+
+
+def rates(draft, chip, tokens):
+    """Return (tokens/s per user, tokens/s per GPU) of decode with `tokens` requests on one GPU."""
+    time = step_time(draft, chip, tokens)
+    return 1 / time, tokens / time

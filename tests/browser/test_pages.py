@@ -1,0 +1,84 @@
+"""Every page of the book: no other host, no error, usable by everybody, light enough, also opened as a file."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent.parent
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+CONTENT = [TOC["root"]] + [chapter["file"] for part in TOC["parts"] for chapter in part["chapters"]]
+PAGES = [f"{name}.html" for name in [*CONTENT, "index", "genindex", "search"]]
+# Script of a stock Jupyter Book 1.0.4.post1 page with the same themes, unpacked, in bytes (measured 2026-11-30).
+STOCK_SCRIPT = 1_570_000
+every_page = pytest.mark.parametrize("name", PAGES)
+
+
+def serious(page):
+    """What axe-core calls serious or critical on the page now, as 'rule: where'."""
+    found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [
+        f"{v['id']}: {node['target']} {node['failureSummary'].splitlines()[-1].strip()}"
+        for v in found
+        if v["impact"] in ("serious", "critical")
+        for node in v["nodes"]
+    ]
+
+
+def test_no_page_is_forgotten(book):
+    built = {p.relative_to(book).as_posix() for p in book.rglob("*.html") if "_static" not in p.parts}
+    assert built == set(PAGES)
+
+
+@every_page
+def test_asks_no_other_host_and_throws_no_error(site, visit, name):
+    seen = visit(f"{site}/{name}")
+    assert seen.hosts == {urlsplit(site).netloc}
+    assert seen.errors == []
+    assert 0 < sum(seen.scripts.values()) <= STOCK_SCRIPT
+
+
+@every_page
+def test_opens_as_a_file(book, visit, name):
+    seen = visit((book / name).as_uri())
+    assert seen.hosts == {""}
+    assert seen.errors == []
+    assert seen.page.title()
+
+
+@every_page
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_is_usable_by_everybody(site, visit, name, theme, width):
+    page = visit(f"{site}/{name}", width, theme).page
+    assert page.evaluate("document.documentElement.dataset.theme") == theme
+    page.evaluate((ROOT / ".vendor/node_modules/axe-core/axe.min.js").read_text(encoding="utf-8"))
+    assert serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@every_page
+def test_images_say_what_they_show(site, visit, name):
+    images = visit(f"{site}/{name}").page.locator("img").all()
+    texts = [image.get_attribute("alt") or "" for image in images]
+    assert all(len(text.split()) > 2 for text in texts), texts
+
+
+@pytest.mark.parametrize("as_file", [False, True], ids=["served", "file"])
+def test_search_finds_a_page(site, book, visit, as_file):
+    address = (book / "search.html").as_uri() if as_file else f"{site}/search.html"
+    seen = visit(f"{address}?q=bandwidth")
+    seen.page.locator("#search-results li a").first.wait_for()
+    links = [a.get_attribute("href") for a in seen.page.locator("#search-results li a").all()]
+    assert any("notation.html" in link for link in links)
+    assert seen.errors == []
+
+
+def test_theme_switch_turns_the_page_dark(site, visit):
+    page = visit(f"{site}/{PAGES[0]}").page
+    modes = set()
+    for _ in range(3):
+        page.locator("button.theme-switch-button:visible").click()
+        modes.add(page.evaluate("document.documentElement.dataset.theme"))
+    assert modes == {"light", "dark"}
