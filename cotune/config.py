@@ -7,7 +7,6 @@ too; the few that a family is known to leave out have the value of its own code,
 
 import json
 import os
-import re
 import warnings
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,20 +14,11 @@ from importlib import resources
 from pathlib import Path
 
 from cotune.arguments import one_of
+from cotune.keys import REQUIRED, ConfigError, ConfigWarning, Keys, short
 from cotune.model import Compressed, Dense, Full, Latent, Layer, Linear, Model, MoE, Sparse, StateSpace, Window
 
 LARGEST_FILE = 10_000_000  # bytes; the largest real config we know has 90 thousand
-LARGEST = {"num_hidden_layers": 4096, "vocab_size": 2**24, "max_position_embeddings": 2**40}
-LARGEST_SIZE = 2**20
 NESTED = ("text_config", "llm_config", "language_config")
-
-
-class ConfigError(ValueError):
-    """A config that cannot be read; the message names the key, its value and what would be right."""
-
-
-class ConfigWarning(UserWarning):
-    """A config that was read on an assumption that it does not state itself."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +75,8 @@ FAMILIES = {
     "deepseek_v32": Family(**_DEEPSEEK | {"attention": "sparse"}, selection_bias=True),
     "glm_moe_dsa": Family(**_DEEPSEEK | {"attention": "sparse"}, selection_bias=True),
     "deepseek_v4": Family(**_DEEPSEEK | {"attention": "compressed"}, selection_bias=True, tied=False, head_dim=True),
+    "minimax_m2": Family(qk_norm="all", expert_width="intermediate_size", selection_bias=True, head_dim=True),
+    "mimo": Family(o_bias=False),
     "gpt_oss": Family(
         qkv_bias=True,
         sinks=True,
@@ -107,133 +99,6 @@ FAMILIES = {
 SAME_AS = {"kimi_k2": "deepseek_v3", "deepseek_ref": "deepseek_v4"}
 SAME_AS |= {"qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text", "gemma4": "gemma4_text"}
 SAME_AS |= {"llama4": "llama4_text", "kimi_k25": "deepseek_v3"}
-
-# Keys that say nothing about which weights and caches there are.
-HARMLESS = frozenset(
-    """
-    _name_or_path architectures auto_map bad_words_ids batch_size chunk_size chunk_size_feed_forward compression_config
-    diversity_penalty do_sample dtype early_stopping ep_size exponential_decay_length_penalty expert_dtype
-    final_logit_softcapping finetuning_task hc_eps hc_sinkhorn_iters hidden_activation id2label ignore_index
-    initial_context_length initializer_range is_decoder label2id language_model_only layer_norm_epsilon length_penalty
-    mamba_hidden_act mamba_ssm_dtype mamba_ssm_cache_dtype max_length max_position_embeddings min_length
-    mlp_hidden_act model_type moe_shared_expert_overlap n_group no_repeat_ngram_size norm_eps norm_topk_prob
-    num_beam_groups num_beams num_logits_to_keep num_return_sequences original_max_position_embeddings
-    output_attentions output_gate_type output_hidden_states output_router_logits output_scores partial_rotary_factor
-    prefix pretraining_tp problem_type quantization_config remove_invalid_values repetition_penalty
-    rescale_prenorm_residual residual_in_fp32 return_dict return_dict_in_generate rms_norm_eps routed_scaling_factor
-    router_jitter_noise scoring_func seq_aux suppress_tokens swiglu_limit task_specific_params temperature
-    tf_legacy_loss time_step_rank tokenizer_class top_k top_p topk_group topk_method torch_dtype torchscript
-    transformers_version typical_p use_bfloat16 use_bidirectional_attention use_cache use_mamba_kernels use_mrope
-    use_mtp use_unified_vision_chunk vocab_size_per_layer_input attn_implementation attention_probs_dropout_prob
-    begin_suppress_tokens tie_encoder_decoder hidden_act
-    """.split()
-)
-HARMLESS_PATTERN = re.compile(
-    r"(vision|audio|image|video|mtp|rope|rotary|time_step)_\w+|compress_rope_theta|indexer_rope_interleave"
-    r"|\w+_token(_id|_ids|_index)?|\w*dropout|\w+_loss_coef|aux_loss_alpha|mrope_section"
-)
-# Keys that are understood only where they switch something off.
-ONLY = {
-    "is_encoder_decoder": False,
-    "add_cross_attention": False,
-    "pruned_heads": {},
-    "num_kv_shared_layers": 0,
-    "use_double_wide_mlp": False,
-    "hidden_size_per_layer_input": 0,
-}
-_REQUIRED = object()
-
-
-class Keys:
-    """The keys of one config: hands them out checked, and knows in the end which ones nobody asked for."""
-
-    def __init__(self, data):
-        self.data, self.used = data, set()
-
-    def has(self, name):
-        return self.data.get(name) is not None
-
-    def _value(self, name, default):
-        self.used.add(name)
-        value = self.data.get(name)
-        if value is None and default is _REQUIRED:
-            raise ConfigError(f"{name} is missing; a config of this model_type must give it.")
-        return default if value is None else value
-
-    def integer(self, *names, default=_REQUIRED, least=1):
-        """The whole number under the first of `names` that is given; several names must agree."""
-        given = [name for name in names if self.has(name)] or [names[0]]
-        values = [self._value(name, default) for name in given]
-        for name, value in zip(given, values, strict=True):
-            if value is default and not self.has(name):
-                return default
-            most = LARGEST.get(name, LARGEST_SIZE)
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-                raise ConfigError(f"{name} is {_short(value)}; it must be a whole number from {least} to {most}.")
-        if len(set(values)) > 1:
-            raise ConfigError(f"{' and '.join(given)} are {values}; they mean the same and must be equal.")
-        return values[0]
-
-    def nullable(self, name, least=1):
-        """A whole number that may be null (the part does not exist) but may not be left out."""
-        if name not in self.data:
-            raise ConfigError(f"{name} is missing; it must be a whole number, or null where the model has no such part.")
-        return self.integer(name, default=0, least=least)
-
-    def flag(self, name, default=_REQUIRED):
-        value = self._value(name, default)
-        if not isinstance(value, bool):
-            raise ConfigError(f"{name} is {_short(value)}; it must be true or false.")
-        return value
-
-    def text(self, name, known, default=_REQUIRED):
-        value = self._value(name, default)
-        if self.has(name) and not (isinstance(value, str) and value in known):
-            raise ConfigError(f"{name} is {_short(value)}; it must be one of {', '.join(known)}.")
-        return value
-
-    def per_layer(self, name, n, kinds, extra=0):
-        """A list with one entry per layer, translated by `kinds`; up to `extra` more entries (MTP layers) are cut off."""
-        value = self._value(name, _REQUIRED)
-        if not isinstance(value, list) or not n <= len(value) <= n + extra:
-            size = f"of {len(value)}" if isinstance(value, list) else f"but {_short(value)}"
-            raise ConfigError(f"{name} is not a list with one entry for each of the {n} layers, {size}.")
-        for entry in value:
-            if isinstance(entry, (bool, dict, list, float)) or entry not in kinds:
-                known = ", ".join(str(kind) for kind in kinds)
-                raise ConfigError(f"{name} holds {_short(entry)}; each entry must be one of {known}.")
-        return tuple(kinds[entry] for entry in value[:n])
-
-    def indices(self, name, n):
-        value = self._value(name, _REQUIRED)
-        whole = isinstance(value, list) and all(isinstance(i, int) and not isinstance(i, bool) for i in value)
-        if not whole or not all(0 <= i < n for i in value):
-            raise ConfigError(f"{name} is {_short(value)}; it must be a list of layer numbers from 0 to {n - 1}.")
-        return set(value)
-
-    def skip(self, *names):
-        """Names that a part leaves unread on purpose, for it does not depend on them."""
-        for name in names:
-            self.integer(name, default=None, least=0)
-
-    def refuse_rest(self):
-        """Refuse a key that switches on something not understood, and any key that no part of the model has read."""
-        for name, only in ONLY.items():
-            value = self._value(name, only)
-            if type(value) is not type(only) or value != only:
-                raise ConfigError(f"{name} is {_short(value)}; only {json.dumps(only)} is understood.")
-        for name, value in self.data.items():
-            known = name in self.used or name in HARMLESS or HARMLESS_PATTERN.fullmatch(name)
-            if value is not None and not known:
-                raise ConfigError(
-                    f"{name} is {_short(value)}, but nothing that is understood of this model reads it. "
-                    "Remove it if it changes neither weights nor caches."
-                )
-
-
-def _short(value):
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _divides(many, few, many_name, few_name):
@@ -259,7 +124,7 @@ def _qk_norm(keys, family, known):
     kind = keys.text("qk_norm_type", {"per_layer": 1, "per_head": 1}, default=None)
     if known:
         if given is not None and family.qk_norm != "unweighted" and given != bool(family.qk_norm):
-            raise ConfigError(f"use_qk_norm is {_short(given)}, but this model_type is always built the other way.")
+            raise ConfigError(f"use_qk_norm is {short(given)}, but this model_type is always built the other way.")
         return family.qk_norm
     return ("all" if kind == "per_layer" else "head") if given else ""
 
@@ -398,9 +263,9 @@ def _chunk_kinds(keys, n):
     """Llama 4: layers with rotary positions see a chunk; every fourth has none unless a list says which."""
     if keys.nullable("attention_chunk_size") == 0:
         return ("full",) * n
+    every = keys.integer("no_rope_layer_interval", default=4)
     if keys.data.get("no_rope_layers"):
         return keys.per_layer("no_rope_layers", n, {1: "chunk", 0: "full"})
-    every = keys.integer("no_rope_layer_interval", default=4)
     return tuple("chunk" if (i + 1) % every else "full" for i in range(n))
 
 
@@ -449,10 +314,12 @@ def _moe_layers(keys, family, n):
 def _all_moe(keys, family, n):
     """Every layer has experts where the config gives no second width that a dense layer could have."""
     if keys.has("mlp_only_layers") and keys.indices("mlp_only_layers", n):
-        raise ConfigError("decoder_sparse_step is missing; mlp_only_layers alone does not say which layers have experts.")
+        raise ConfigError(
+            "decoder_sparse_step is missing; mlp_only_layers alone does not say which layers have experts."
+        )
     if keys.has(family.dense_width) and keys.has(family.expert_width) and family.dense_width != family.expert_width:
         raise ConfigError(
-            f"{family.dense_width} is {_short(keys.data[family.dense_width])}, "
+            f"{family.dense_width} is {short(keys.data[family.dense_width])}, "
             "but no key says which layers are dense; first_k_dense_replace or mlp_layer_types would."
         )
     return (True,) * n
@@ -467,7 +334,7 @@ def _shared_width(keys, family, known, width):
     if family.shared == "one":
         return width
     kind = family.shared if known else "count" if keys.has("n_shared_experts") else "width"
-    required = _REQUIRED if family.shared else 0
+    required = REQUIRED if family.shared else 0
     if kind == "count":
         each = keys.integer("moe_shared_expert_intermediate_size", default=width)
         return keys.integer("n_shared_experts", default=required, least=0) * each
@@ -509,6 +376,8 @@ def _plain_layers(keys, family, known):
     full["linear"] = lambda: _linear(keys)
     full["latent"] = lambda: _latent(keys, family)
     full[True], full[False] = (lambda: _sparse(keys, family, True)), (lambda: _sparse(keys, family, False))
+    if family.attention in ("latent", "sparse") and keys.has("layer_types"):
+        keys.per_layer("layer_types", n, {"full_attention": 1} if family.attention == "latent" else _INDEXED)
     if family.attention == "latent":
         kinds = ("latent",) * n
     elif family.attention == "sparse":
@@ -524,23 +393,57 @@ def _plain_layers(keys, family, known):
     return tuple(Layer(attention[a], ffn[f], norms=family.norms) for a, f in zip(kinds, sparse, strict=True))
 
 
+_INDEXED = {"indexed_attention": 1}
+_COMPRESSED = {"sliding_attention": 0, "compressed_sparse_attention": 4, "heavily_compressed_attention": 128}
+
+
+def _compress_ratios(keys, n):
+    """Tokens per compressed entry of each layer: numbers, or names of kinds with a table of their rates."""
+    if keys.has("compress_ratios") or not keys.has("layer_types"):
+        return keys.per_layer("compress_ratios", n, {0: 0, 4: 4, 128: 128}, extra=_mtp(keys))
+    rates = keys.value("compress_rates", REQUIRED)
+    if rates != {name: rate for name, rate in _COMPRESSED.items() if rate}:
+        raise ConfigError(f"compress_rates is {short(rates)}; only a rate of 4 with an indexer and 128 is understood.")
+    return keys.per_layer("layer_types", n, _COMPRESSED)
+
+
 def _deepseek_v4_layers(keys, family):
     """DeepSeek-V4: a compression ratio per layer, experts everywhere, the first ones chosen by a table of tokens."""
     n, streams = keys.integer("num_hidden_layers"), keys.integer("hc_mult")
-    ratios = keys.per_layer("compress_ratios", n, {0: 0, 4: 4, 128: 128}, extra=_mtp(keys))
-    hashed = keys.integer("num_hash_layers", least=0)
+    ratios = _compress_ratios(keys, n)
+    if keys.has("mlp_layer_types"):
+        hashed = keys.per_layer("mlp_layer_types", n, {"hash_moe": True, "moe": False})
+    else:
+        first = keys.integer("num_hash_layers", least=0)
+        hashed = tuple(i < first for i in range(n))
     attention = {every: _compressed(keys, every) for every in set(ratios)}
     ffn = {kind: _moe(keys, family, True, hashed=kind) for kind in (True, False)}
-    return tuple(Layer(attention[every], ffn[i < hashed], streams=streams) for i, every in enumerate(ratios))
+    return tuple(Layer(attention[a], ffn[f], streams=streams) for a, f in zip(ratios, hashed, strict=True))
+
+
+def _global_heads(keys, kinds, shared, local):
+    """(KV heads, head size) of Gemma's global layers: two keys of their own, or the same entry for each such layer."""
+    if not keys.has("per_layer_config"):
+        few = keys.integer("num_global_key_value_heads") if shared else local.kv_heads
+        return few, keys.integer("global_head_dim")
+    table = keys.value("per_layer_config", REQUIRED)
+    layers = {str(i).zfill(2) for i, kind in enumerate(kinds) if kind == "full"}
+    entries = list(table.values()) if isinstance(table, dict) else []
+    same = entries and isinstance(entries[0], dict) and all(entry == entries[0] for entry in entries)
+    if not same or set(table) != layers:
+        raise ConfigError(f"per_layer_config is {short(table)}; it must give every global layer the same entry.")
+    own = Keys(entries[0])
+    found = own.integer("num_key_value_heads", default=local.kv_heads), own.integer("head_dim")
+    own.refuse_rest()
+    return found
 
 
 def _gemma4_layers(keys, family):
     """Gemma 4: global layers with heads of their own, whose V comes from K, and a dense layer beside the experts."""
-    n = keys.integer("num_hidden_layers")
-    kinds = _attention_kinds(keys, family, n)
+    kinds = _attention_kinds(keys, family, keys.integer("num_hidden_layers"))
     local, size = _full(keys, family, True), keys.integer("sliding_window")
-    shared, dim = keys.flag("attention_k_eq_v"), keys.integer("global_head_dim")
-    few = keys.integer("num_global_key_value_heads") if shared else local.kv_heads
+    shared = keys.flag("attention_k_eq_v")
+    few, dim = _global_heads(keys, kinds, shared, local)
     wide = _full(keys, family, True, kv_heads=few, head_dim=dim, shared_kv=shared)
     attention, dense = {"full": wide, "window": Window(local, size)}, _dense(keys, family)
     norms, ffn = family.norms, dense
@@ -550,23 +453,26 @@ def _gemma4_layers(keys, family):
     return tuple(Layer(attention[kind], ffn, norms=norms, scalars=1) for kind in kinds)
 
 
-_BLOCKS = {"mamba": "M", "attention": "*", "moe": "E", "mlp": "-"}
+_BLOCKS = {"mamba": "M", "attention": "*", "moe": "E", "mlp": "-", "linear_attention": "M", "full_attention": "*"}
 
 
 def _nemotron_h_layers(keys, family):
-    """Nemotron-H: each layer is a mixer, an attention, a dense FFN or experts, said by a list or a string of letters."""
+    """Nemotron-H: each layer is a mixer, an attention, a dense FFN or experts, said by a list or by letters."""
     if keys.has("layers_block_type"):
         listed = keys.data["layers_block_type"]
         n = keys.integer("num_hidden_layers", default=len(listed) if isinstance(listed, list) else 1)
         letters = keys.per_layer("layers_block_type", n, _BLOCKS)
     else:
         n = keys.integer("num_hidden_layers")
-        pattern = keys._value("hybrid_override_pattern", _REQUIRED)
+        pattern = keys.value("hybrid_override_pattern", REQUIRED)
         spelled = isinstance(pattern, str) and len(pattern) == n and set(pattern) <= set("M*E-")
         if not spelled:
-            raise ConfigError(f"hybrid_override_pattern is {_short(pattern)}; it must be {n} letters out of M*E-.")
+            raise ConfigError(f"hybrid_override_pattern is {short(pattern)}; it must be {n} letters out of M*E-.")
         letters = tuple(pattern)
     keys.skip("intermediate_size")
+    if "E" not in letters:  # the library writes its defaults for experts into every file it saves
+        keys.skip("n_routed_experts", "n_shared_experts", "num_experts_per_tok")
+        keys.skip("moe_intermediate_size", "moe_shared_expert_intermediate_size")
     make = {
         "M": lambda: Layer(_state_space(keys), None, norms=1),
         "*": lambda: Layer(_full(keys, family, True), None, norms=1),
@@ -596,9 +502,8 @@ def _guess(keys):
     if attention and keys.has("index_topk"):
         attention = "sparse"
     width = "moe_intermediate_size" if keys.has("moe_intermediate_size") else "intermediate_size"
-    gated = {"silu": True, "swish": True, "relu2": False}
-    act = keys.text("hidden_act", gated)
-    return Family(attention=attention, expert_width=width, gated=gated[act])
+    keys.text("hidden_act", ("silu", "swish"))  # only with these does everyone use a gate
+    return Family(attention=attention, expert_width=width)
 
 
 def _layers(keys, family, name, known):
@@ -646,7 +551,7 @@ def _load(source):
     except (OSError, ValueError) as error:
         if isinstance(error, ConfigError):
             raise
-        raise ConfigError(f"{_short(str(source))} cannot be read as a text file: {error}.") from None
+        raise ConfigError(f"{short(str(source))} cannot be read as a text file: {error}.") from None
     name = path.parent.name if path.name == "config.json" else path.stem.removesuffix("_config")
     return _parse(text, str(path)), name
 
@@ -669,25 +574,25 @@ def read_config(source, *, name=None):
     understood. A model_type we do not know is read by its keys, with a ConfigWarning.
     Source: config.json of the models in data/models, and their code in the transformers library 5.24.
 
-    >>> m = read_config('{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100,'
-    ...     '"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128, "tie_word_embeddings": true}')
-    >>> m.layers[0].attention.kv_heads
-    2
+    >>> read_config('{"model_type": "llama", "hidden_size": 4096}')
+    Traceback (most recent call last):
+    ...
+    cotune.keys.ConfigError: tie_word_embeddings is missing; a config of this model_type must give it.
     """
     data, found = _load(source)
     if not isinstance(data, dict):
-        raise ConfigError(f"a config must be a JSON object, got {_short(data)}.")
+        raise ConfigError(f"a config must be a JSON object, got {short(data)}.")
     keys = Keys(_text_part(data))
-    kind = keys._value("model_type", _REQUIRED)
+    kind = keys.value("model_type", REQUIRED)
     if not isinstance(kind, str):
-        raise ConfigError(f"model_type is {_short(kind)}; it must be a string such as llama.")
+        raise ConfigError(f"model_type is {short(kind)}; it must be a string such as llama.")
     alias = SAME_AS.get(kind, kind)
     known = alias in FAMILIES
     family = FAMILIES[alias] if known else _guess(keys)
     for needed in family.needs:
         if needed not in keys.data:
             raise ConfigError(f"{needed} is missing; a config of model_type {kind} must give it.")
-    tied = keys.flag("tie_word_embeddings", default=_REQUIRED if family.tied is None else family.tied)
+    tied = keys.flag("tie_word_embeddings", default=REQUIRED if family.tied is None else family.tied)
     context = keys.integer("max_position_embeddings", default=None)
     try:
         layers = _layers(keys, family, alias, known)

@@ -6,7 +6,7 @@ model, the routers' selection biases included, so totals equal what the transfor
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class Weight:
 
     part   : what it belongs to in a breakdown; matrix : multiplied with the token (not a norm, bias, table, filter)
     cut    : the number of equal pieces tensor parallelism can deal out; 1 is replicated on every GPU
+    rows   : the pieces share out the inputs instead of the outputs, and the partial results are added afterwards
     """
 
     part: str
@@ -48,6 +49,7 @@ class Weight:
     used: int = 1
     cut: int = 1
     matrix: bool = True
+    rows: bool = False
 
     @property
     def elements(self):
@@ -60,13 +62,17 @@ class Weight:
 
 @dataclass(frozen=True)
 class Cache:
-    """One stream of a KV cache: `elements` per entry, an entry per `every` tokens, at most `limit` entries (0: no limit)."""
+    """One stream of a KV cache: `elements` per entry, an entry per `every` tokens, at most `limit` entries.
+
+    top : entries that one token reads; limit and top are 0 where there is no such bound
+    """
 
     part: str
     elements: int
     cut: int = 1
     every: int = 1
     limit: int = 0
+    top: int = 0
 
     def held(self, tp):
         """Elements of one entry on the fullest of `tp` GPUs."""
@@ -101,7 +107,7 @@ def _full_weights(a, hidden):
     yield Weight("attention", "k", kv, hidden, cut=a.kv_heads)
     if not a.shared_kv:
         yield Weight("attention", "v", kv, hidden, cut=a.kv_heads)
-    yield Weight("attention", "o", hidden, q, cut=a.heads)
+    yield Weight("attention", "o", hidden, q, cut=a.heads, rows=True)
     if a.qkv_bias:
         yield _vector("attention", "q bias", q * (2 if a.gated else 1), cut=a.heads)
         yield _vector("attention", "k and v bias", kv * (1 if a.shared_kv else 2), cut=a.kv_heads)
@@ -118,7 +124,7 @@ def _latent_weights(a, hidden):
     yield Weight("attention", "q up", queries, a.q_rank or hidden, cut=a.heads)
     yield Weight("attention", "kv down", a.kv_rank + a.rope, hidden)
     yield Weight("attention", "kv up", a.heads * (a.nope + a.v_dim), a.kv_rank, cut=a.heads)
-    yield Weight("attention", "o", hidden, a.heads * a.v_dim, cut=a.heads)
+    yield Weight("attention", "o", hidden, a.heads * a.v_dim, cut=a.heads, rows=True)
     yield _vector("attention", "latent norms", a.q_rank + a.kv_rank)
 
 
@@ -148,7 +154,7 @@ def _compressed_weights(a, hidden):
     yield Weight("attention", "q up", a.heads * a.head_dim, a.q_rank, cut=a.heads)
     yield Weight("attention", "kv", a.head_dim, hidden)
     yield Weight("attention", "o down", a.o_groups * a.o_rank, a.heads * a.head_dim // a.o_groups, cut=a.o_groups)
-    yield Weight("attention", "o up", hidden, a.o_groups * a.o_rank, cut=a.o_groups)
+    yield Weight("attention", "o up", hidden, a.o_groups * a.o_rank, cut=a.o_groups, rows=True)
     yield _vector("attention", "latent norms and sinks", a.q_rank + a.head_dim + a.heads)
     if a.every:
         yield from _compressor_weights("compressor", a.head_dim, 2 if a.top else 1, a.every, hidden)
@@ -162,7 +168,7 @@ def _linear_weights(a, hidden):
     yield Weight("mixer", "q and k", 2 * keys, hidden, cut=a.key_heads)
     yield Weight("mixer", "v and gate", 2 * values, hidden, cut=a.value_heads)
     yield Weight("mixer", "decay and rate", 2 * a.value_heads, hidden, cut=a.value_heads)
-    yield Weight("mixer", "o", hidden, values, cut=a.value_heads)
+    yield Weight("mixer", "o", hidden, values, cut=a.value_heads, rows=True)
     yield _vector("mixer", "convolution of q and k", 2 * keys * a.conv, cut=a.key_heads)
     yield _vector("mixer", "convolution of v", values * a.conv, cut=a.value_heads)
     yield _vector("mixer", "decay", 2 * a.value_heads, cut=a.value_heads)
@@ -174,7 +180,7 @@ def _state_space_weights(a, hidden):
     taps = a.conv + (1 if a.conv_bias else 0)
     yield Weight("mixer", "x, gate and step", 2 * inner + a.heads, hidden, cut=a.heads)
     yield Weight("mixer", "B and C", shared, hidden, cut=a.groups)
-    yield Weight("mixer", "o", hidden, inner, cut=a.heads)
+    yield Weight("mixer", "o", hidden, inner, cut=a.heads, rows=True)
     yield _vector("mixer", "convolution of x", inner * taps, cut=a.heads)
     yield _vector("mixer", "convolution of B and C", shared * taps, cut=a.groups)
     yield _vector("mixer", "decay, skip, step and norm", 3 * a.heads + inner, cut=a.heads)
@@ -208,7 +214,7 @@ def _pair(part, width, hidden, gated, bias, copies=1, used=1):
     many = {"copies": copies, "used": used}
     ups = 2 if gated else 1
     yield Weight(part, "up and gate" if gated else "up", ups * width, hidden, cut=width, **many)
-    yield Weight(part, "down", hidden, width, cut=width, **many)
+    yield Weight(part, "down", hidden, width, cut=width, rows=True, **many)
     if bias:
         yield _vector(part, "up bias", ups * width, cut=width, **many)
         yield _vector(part, "down bias", hidden, **many)
@@ -312,7 +318,7 @@ def weight_bytes(model, format="bf16", *, tp=1, kept=KEPT, kept_format="bf16"):
 
     >>> from cotune.config import model_named
     >>> weight_bytes(model_named("qwen3.5-27b")).total
-    53791996928
+    53791996928.0
     >>> weight_bytes(model_named("deepseek-v3"), "nvfp4")["experts"]  # 4 bits and an FP8 scale per 16
     367823683584.0
     """
@@ -325,7 +331,7 @@ def weight_bytes(model, format="bf16", *, tp=1, kept=KEPT, kept_format="bf16"):
 
 
 def caches(attention):
-    """Return the Cache streams of one attention kind, at most one of which grows without limit per entry kind."""
+    """Return the Cache streams of one attention kind; linear and state-space layers have none."""
     match attention:
         case Full():
             return (Cache("full", 2 * attention.kv_heads * attention.head_dim, cut=attention.kv_heads),)
@@ -335,9 +341,9 @@ def caches(attention):
             return (Cache("latent", attention.kv_rank + attention.rope),)
         case Sparse():
             keys = (Cache("index keys", attention.index_dim),) if attention.index_heads else ()
-            return caches(attention.over) + keys
+            return (replace(*caches(attention.over), top=attention.top), *keys)
         case Compressed(head_dim=d, every=every):
-            long = (Cache("compressed", d, every=every),) if every else ()
+            long = (Cache("compressed", d, every=every, top=attention.top),) if every else ()
             keys = (Cache("index keys", attention.index_dim, every=every),) if attention.top else ()
             return (Cache("window", d, limit=attention.window), *long, *keys)
     return ()

@@ -1,0 +1,136 @@
+"""The command line: `cotune describe CONFIG` says what a model is made of and what it costs to hold and to run."""
+
+import argparse
+import json
+import os
+import sys
+import warnings
+from collections import Counter
+
+from cotune import count, layer
+from cotune.config import model_named, model_names, read_config
+from cotune.formats import FORMATS
+from cotune.units import GIGA
+
+DEFAULT_CONTEXT = 8192
+
+
+def _size(value):
+    """A whole number above zero from the command line."""
+    number = int(value)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+_size.__name__ = "whole number above 0"
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="cotune", description="How the shape of a language model meets its hardware.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    describe = commands.add_parser("describe", help="parameters, bytes and FLOP of a model")
+    describe.add_argument("config", metavar="CONFIG", help="a config.json, a folder with one, or the name of a model")
+    describe.add_argument("--format", default="bf16", choices=FORMATS, help="format of the weights (default: bf16)")
+    describe.add_argument("--kv-format", default="bf16", choices=FORMATS, help="format of the cache (default: bf16)")
+    describe.add_argument("--context", type=_size, default=DEFAULT_CONTEXT, help="tokens in the cache (default: 8192)")
+    describe.add_argument("--tp", type=_size, default=1, help="GPUs of tensor parallelism; bytes and FLOP are per GPU")
+    describe.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    describe.set_defaults(run=_describe)
+    return parser
+
+
+def _model(config):
+    if config in model_names() and not os.path.exists(config):
+        return model_named(config)
+    if not os.path.exists(config):
+        raise ValueError(f"{config!r} is neither a file nor the name of a model; known: {', '.join(model_names())}")
+    return read_config(config)
+
+
+def _results(model, args):
+    """Every Breakdown that `describe` prints, by its JSON key."""
+    kv = {"format": args.kv_format, "tp": args.tp}
+    return {
+        "total_parameters": count.parameters(model),
+        "active_parameters": count.active_parameters(model),
+        "active_parameters_with_embedding": count.active_parameters(model, embedding=True),
+        "weight_bytes": count.weight_bytes(model, args.format, tp=args.tp),
+        "kv_bytes_first_token": count.kv_bytes_first_token(model, **kv),
+        "kv_bytes_per_token": count.kv_bytes_per_token(model, **kv),
+        "kv_bytes_context": count.kv_bytes(model, args.context, **kv),
+        "kv_bytes_reserved": count.kv_bytes_reserved(model, args.context, **kv),
+        "state_bytes_per_sequence": count.state_bytes(model, tp=args.tp),
+        "flop_per_token_decode": layer.decode_flops(model, args.context, tp=args.tp),
+    }
+
+
+def _number(value):
+    """A whole number as int, so that JSON shows 140 and not 140.0."""
+    return int(value) if value == int(value) else value
+
+
+def _layer_lines(model):
+    """The layers in words, equal ones together."""
+    for one, many in Counter(model.layers).items():
+        kinds = [type(part).__name__ for part in (one.attention, one.ffn) if part is not None]
+        yield f"  {many:>4} x {' + '.join(kinds)}"
+
+
+def _table(model, results, args):
+    """The readable form: every result with its parts, which add up to it."""
+    titles = {
+        "total_parameters": ("parameters", ""),
+        "active_parameters": ("active parameters, input embedding left out", ""),
+        "active_parameters_with_embedding": ("active parameters, input embedding counted", ""),
+        "weight_bytes": (f"weight bytes, matrices of layers in {args.format}, the rest in bf16", "B"),
+        "kv_bytes_first_token": (f"KV bytes of the first token, {args.kv_format}", "B"),
+        "kv_bytes_per_token": ("KV bytes per further token, once windows are full", "B"),
+        "kv_bytes_context": (f"KV bytes of one sequence of {args.context} tokens", "B"),
+        "kv_bytes_reserved": ("KV bytes an engine with unified pages reserves for it", "B"),
+        "state_bytes_per_sequence": ("constant state bytes of one sequence", "B"),
+        "flop_per_token_decode": (f"FLOP to decode one token at {args.context} tokens", "FLOP"),
+    }
+    where = f", per GPU of {args.tp}" if args.tp > 1 else ""
+    yield f"{model.name}: {len(model.layers)} layers, hidden {model.hidden}, vocabulary {model.vocab}"
+    yield from _layer_lines(model)
+    if model.mtp:
+        yield f"  {model.mtp} layer(s) for multi-token prediction are not counted"
+    for key, (title, unit) in titles.items():
+        parts = {name: value for name, value in results[key].parts.items() if value}
+        yield f"\n{title}{where if unit else ''}"
+        for name, value in parts.items():
+            yield f"  {name:<20}{_number(value):>26,} {unit}".rstrip()
+        total = results[key].total
+        yield f"  {'total':<20}{_number(total):>26,} {unit}  ({total / GIGA:.3f} G{unit})".replace("G)", "billion)")
+
+
+def _describe(args):
+    model = _model(args.config)
+    results = _results(model, args)
+    if not args.json:
+        return "\n".join(_table(model, results, args))
+    shown = {"name": model.name, "layers": len(model.layers)}
+    shown |= {key: _number(result.total) for key, result in results.items()}
+    shown |= {"format": args.format, "kv_format": args.kv_format, "context": args.context, "tp": args.tp}
+    return json.dumps(shown, indent=2)
+
+
+def main(argv=None):
+    """Run the command line on `argv`; return 0, or 2 after one line on stderr that says what is wrong."""
+    args = _parser().parse_args(argv)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        try:
+            text = args.run(args)
+        except ValueError as error:
+            print(f"cotune: error: {error}", file=sys.stderr)
+            return 2
+    for warning in found:
+        print(f"cotune: warning: {warning.message}", file=sys.stderr)
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
