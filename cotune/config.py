@@ -30,7 +30,8 @@ class Family:
     attention : "" full or windowed, "latent", "sparse", "compressed"; norms : norm vectors per layer
     all_windowed : a sliding_window without a list of layers holds for every layer
     expert_width : the key of one expert's width; dense_width : of a dense layer
-    shared   : "" none, "count" (n_shared_experts), "width" (shared_expert_intermediate_size), "one" (never said)
+    shared   : "" none, "count" (n_shared_experts), "width" (shared_expert_intermediate_size), "count and width"
+               (n_shared_experts and moe_shared_expert_intermediate_size), "one" (never said)
     head_dim : True where it must be given, as hidden_size / heads would be wrong; needs : more keys it must give
     """
 
@@ -76,7 +77,7 @@ FAMILIES = {
     "glm_moe_dsa": Family(**_DEEPSEEK | {"attention": "sparse"}, selection_bias=True),
     "deepseek_v4": Family(**_DEEPSEEK | {"attention": "compressed"}, selection_bias=True, tied=False, head_dim=True),
     "minimax_m2": Family(qk_norm="all", expert_width="intermediate_size", selection_bias=True, head_dim=True),
-    "mimo": Family(o_bias=False),
+    "mimo": Family(o_bias=False, needs=("attention_bias",)),
     "gpt_oss": Family(
         qkv_bias=True,
         sinks=True,
@@ -94,7 +95,7 @@ FAMILIES = {
         needs=("attention_chunk_size",),
     ),
     "gemma4_text": Family(qk_norm="head", norms=4, head_dim=True, needs=_GEMMA4_SWITCHES),
-    "nemotron_h": Family(norms=1, gated=False, shared="count", selection_bias=True, head_dim=True),
+    "nemotron_h": Family(norms=1, gated=False, shared="count and width", selection_bias=True, head_dim=True),
 }
 SAME_AS = {"kimi_k2": "deepseek_v3", "deepseek_ref": "deepseek_v4"}
 SAME_AS |= {"qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text", "gemma4": "gemma4_text"}
@@ -290,6 +291,7 @@ def _moe_layers(keys, family, n):
     said = {}
     if keys.has("mlp_layer_types"):
         said["mlp_layer_types"] = keys.per_layer("mlp_layer_types", n, {"dense": False, "sparse": True, "moe": True})
+        keys.skip("moe_layer_freq")
     if keys.has("first_k_dense_replace"):
         first, every = keys.integer("first_k_dense_replace", least=0), keys.integer("moe_layer_freq", default=1)
         said["first_k_dense_replace"] = tuple(i >= first and i % every == 0 for i in range(n))
@@ -335,8 +337,9 @@ def _shared_width(keys, family, known, width):
         return width
     kind = family.shared if known else "count" if keys.has("n_shared_experts") else "width"
     required = REQUIRED if family.shared else 0
-    if kind == "count":
-        each = keys.integer("moe_shared_expert_intermediate_size", default=width)
+    if kind in ("count", "count and width"):
+        own = REQUIRED if kind == "count and width" else width
+        each = keys.integer("moe_shared_expert_intermediate_size", default=own)
         return keys.integer("n_shared_experts", default=required, least=0) * each
     total = keys.integer("shared_expert_intermediate_size", "shared_intermediate_size", default=required, least=0)
     if known and not family.shared and total:
@@ -384,10 +387,15 @@ def _plain_layers(keys, family, known):
         kinds = _index_owners(keys, n)
     else:
         kinds = _attention_kinds(keys, family, n)
-    sparse = _moe_layers(keys, family, n) if _is_moe(keys) else (False,) * n
     attention = {kind: full[kind]() for kind in dict.fromkeys(kinds)}
-    ffn = {kind: _moe(keys, family, known) if kind else _dense(keys, family) for kind in dict.fromkeys(sparse)}
+    sparse, ffn = (False,) * n, {}
+    if _is_moe(keys):
+        sparse, ffn = _moe_layers(keys, family, n), {True: _moe(keys, family, known)}
+    if not all(sparse):
+        ffn[False] = _dense(keys, family)
     keys.skip("intermediate_size", "max_window_layers")
+    if set(kinds) == {"linear"}:
+        keys.skip("num_attention_heads", "num_key_value_heads", "head_dim")
     if "mlp_only_layers" in keys.data:
         keys.indices("mlp_only_layers", n)
     return tuple(Layer(attention[a], ffn[f], norms=family.norms) for a, f in zip(kinds, sparse, strict=True))
