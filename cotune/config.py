@@ -272,7 +272,7 @@ def _chunk_kinds(keys, n):
 
 def _window_kinds(keys, family, n):
     """Mistral: a window holds for all layers. Qwen: from max_window_layers on, and only if use_sliding_window."""
-    size = keys.nullable("sliding_window") if "sliding_window" in keys.data else 0
+    size = keys.nullable("sliding_window", least=0) if "sliding_window" in keys.data else 0
     first = keys.integer("max_window_layers", default=0, least=0)
     on = keys.flag("use_sliding_window", default=True)
     return tuple("window" if on and size and i >= first else "full" for i in range(n))

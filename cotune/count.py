@@ -434,3 +434,13 @@ def state_bytes(model, *, tp=1):
         state, rows = _state(attention, tp)
         pairs += [("recurrent state", state * many), ("convolution inputs", rows * many)]
     return _sum(pairs)
+
+
+def padded_vocab(vocab, tp=1, *, multiple=128):
+    """Return the rows of an embedding that an engine pads so every GPU gets whole tiles: ceil(V / (m tp)) m tp.
+
+    >>> padded_vocab(151936, 8)  # Qwen3: 640 rows more than the tokenizer has
+    152576
+    """
+    rows = positive_whole("multiple", multiple) * positive_whole("tp", tp)
+    return -(-positive_whole("vocab", vocab) // rows) * rows
