@@ -46,7 +46,7 @@ bench: env
 	@$(PYTHON) -m pytest tests/bench/bench_*.py --benchmark-columns=median,iqr,rounds --benchmark-group-by=func
 
 store: env
-	@$(PYTHON) tools/store.py
+	@$(PYTHON) tools/store.py notebooks/*.ipynb
 
 clean:
 	rm -rf _build .venv .vendor .pytest_cache .ruff_cache .hypothesis .benchmarks *.egg-info
