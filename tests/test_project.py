@@ -105,6 +105,12 @@ def test_the_readme_links_only_to_files_that_exist():
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_the_readme_example_prints_what_it_says(capsys):
+    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)[1]
+    exec(example, {})
+    assert capsys.readouterr().out.strip() == example.strip().rpartition("  # ")[2]
+
+
 def test_what_is_installed_is_what_requirements_pins():
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
     wanted = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
