@@ -26,7 +26,7 @@ env: .venv/made
 	echo "cotune needs Python 3.11 to 3.14; found `python3 --version 2>&1 || echo no python3`." >&2; exit 1
 
 html: env
-	@$(PYTHON) -m jupyter_book build . -W --keep-going
+	@.venv/bin/jupyter-book build . -W --keep-going
 
 book: html
 	@$(PYTHON) tools/open_page.py $(BOOK)/index.html
