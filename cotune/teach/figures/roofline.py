@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from cotune import gemm, roofline, silicon
-from cotune.chip import chip_named
+from cotune.chip import CHIPS, chip_named
 from cotune.formats import multiply_unit
+from cotune.teach.explorer import choice, slider
 from cotune.teach.prose import number
 from cotune.teach.running_case import FIRST, operands, rates
 from cotune.teach.svg import BLUE, GREEN, GRID, INK, MUTE, ORANGE, PAPER, PURPLE
@@ -410,3 +411,58 @@ class Frontier:
     @staticmethod
     def draft(format):
         return replace(FIRST, format=format)
+
+
+# ------------------------------------------------------------------ what the reader can move
+TOKENS = (1, 4, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+PRECISIONS = {"high": "BF16", "low": "NVFP4, or block FP8 on H200"}
+
+
+def format_choice(default):
+    return choice("format", "Format", FORMATS, default, TITLE.get)
+
+
+def chip_choice(live):
+    return choice("chip", "Chip", CHIPS, "gb300", lambda c: chip_named(c).name, live=live)
+
+
+def guess_controls():
+    shares = (0.1, 0.3, 1, 3, 10, 30, 100)
+    return [slider("guess", "Your guess", shares, 30, lambda v: f"{v} %", keep="roofline-guess")]
+
+
+def layer_controls(my_hidden):
+    """`my_hidden` joins the widths that the live notebook offers."""
+    return [
+        slider("tokens", "Tokens M", TOKENS, 256),
+        slider("ffn", "Width H'", (512, 2048, 8192), 512),
+        format_choice("nvfp4"),
+        slider("hidden", "Width H", sorted({2048, 4096, 8192, 16384, my_hidden}), 8192, live=True),
+        chip_choice(live=True),
+    ]
+
+
+def batch_controls():
+    return [
+        slider("tokens", "Tokens M", TOKENS, 16),
+        format_choice("bf16"),
+        slider("hidden", "Width H", (2048, 4096, 8192), 8192),
+        chip_choice(live=True),
+    ]
+
+
+def chip_controls():
+    return [chip_choice(live=False), format_choice("nvfp4")]
+
+
+def silicon_controls():
+    return [
+        choice("chip", "Chip", ("gb300", "b200", "h200"), "gb300", lambda c: chip_named(c).name),
+        choice("precision", "Precision", tuple(PRECISIONS), "high", PRECISIONS.get),
+        slider("tokens", "Tokens M", (1, 4, 16, 64, 256, 1024, 4096, 8192, 32768), 16),
+    ]
+
+
+def frontier_controls():
+    batches = tuple(int(b) for b in Frontier.batches)
+    return [slider("batch", "Requests", batches, 1), format_choice("bf16"), chip_choice(live=True)]
