@@ -23,7 +23,7 @@ env: .venv/made
 	    exec $$python tools/make_env.py; \
 	  fi; \
 	done; \
-	echo "cotune needs Python 3.11 to 3.14; found `python3 --version 2>&1 || echo no python3`." >&2; exit 1
+	echo "cotune needs Python 3.11 to 3.14; found `(python3 --version || echo none) 2>/dev/null`." >&2; exit 1
 
 html: env
 	@.venv/bin/jupyter-book build . -W --keep-going
