@@ -23,10 +23,10 @@ env: .venv/made
 	    exec $$python tools/make_env.py; \
 	  fi; \
 	done; \
-	echo "cotune needs Python 3.11 to 3.14; found `python3 --version 2>&1 || echo no python3`." >&2; exit 1
+	echo "cotune needs Python 3.11 to 3.14; found `(python3 --version || echo none) 2>/dev/null`." >&2; exit 1
 
 html: env
-	@$(PYTHON) -m jupyter_book build . -W --keep-going
+	@.venv/bin/jupyter-book build . -W --keep-going || { rm -rf _build/.doctrees; exit 1; }  # else the next one passes
 
 book: html
 	@$(PYTHON) tools/open_page.py $(BOOK)/index.html
@@ -46,7 +46,7 @@ bench: env
 	@$(PYTHON) -m pytest tests/bench/bench_*.py --benchmark-columns=median,iqr,rounds --benchmark-group-by=func
 
 store: env
-	@$(PYTHON) tools/store.py
+	@$(PYTHON) tools/store.py notebooks/*.ipynb
 
 clean:
 	rm -rf _build .venv .vendor .pytest_cache .ruff_cache .hypothesis .benchmarks *.egg-info

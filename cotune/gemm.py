@@ -72,12 +72,12 @@ def intensity(m, n, k, *, a, b, c):
 
 
 def time(m, n, k, chip, *, a, b, c):
-    """Return the ideal roofline.Time of one GEMM on `chip`, in seconds, with its bound.
+    """Return the ideal roofline.Time of one GEMM in seconds, with its bound.
 
-    Errors: ValueError where the chip cannot multiply that format, or a size is not above 0.
+    chip : Chip or its id.
+    Errors: ValueError for an unknown chip or format, a chip that cannot multiply that format, a size not above 0.
 
-    >>> from cotune.chip import chip_named
-    >>> time(2048, 8192, 512, chip_named("gb300"), a="nvfp4", b="nvfp4", c="fp8").bound
+    >>> time(2048, 8192, 512, "gb300", a="nvfp4", b="nvfp4", c="fp8").bound
     'memory'
     """
     return roofline.time(work(m, n, k, a=a, b=b, c=c), chip, multiply_unit(a, b))
@@ -89,8 +89,7 @@ def tokens_at_ridge(n, k, chip, *, a, b, c):
     2 M N K = R (M K b_A + N K b_B + M N b_C), so M = R b_B N K / (2 N K - R (K b_A + N b_C)).
     For large N and K this is the rule of thumb M* = R b_B / 2.
 
-    >>> from cotune.chip import chip_named
-    >>> round(tokens_at_ridge(1e9, 1e9, chip_named("gb300"), a="bf16", b="bf16", c="bf16"), 1)
+    >>> round(tokens_at_ridge(1e9, 1e9, "gb300", a="bf16", b="bf16", c="bf16"), 1)
     312.5
     """
     n, k = np.asarray(positive("n", n)), np.asarray(positive("k", k))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cotune.arguments import positive
+from cotune.chip import chip_named
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,14 @@ class Time:
 def ridge(chip, unit):
     """Return the ridge point peak / bandwidth in FLOP/B: the intensity at which both limits are equal.
 
-    chip : Chip; unit : format name or Format whose peak counts.
-    Errors: ValueError where the chip has no arithmetic for that format.
+    chip : Chip or its id; unit : format name or Format whose peak counts.
+    Errors: ValueError for an unknown chip, or where it has no arithmetic for that format.
     Source: Williams, Waterman, Patterson, Roofline (CACM 52/4, 2009).
 
-    >>> from cotune.chip import chip_named
-    >>> ridge(chip_named("gb300"), "nvfp4")  # 15 PFLOP/s over 8 TB/s, NVIDIA 2026-07-10, Table 2
+    >>> ridge("gb300", "nvfp4")  # 15 PFLOP/s over 8 TB/s, NVIDIA 2026-07-10, Table 2
     1875.0
     """
+    chip = chip_named(chip)
     return chip.peak(unit) / chip.bandwidth
 
 
@@ -65,6 +66,7 @@ def attainable(intensity, chip, unit):
 
     intensity : FLOP/B, number or array. Errors as in `ridge`.
     """
+    chip = chip_named(chip)
     rate = np.minimum(chip.peak(unit), positive("intensity", intensity) * chip.bandwidth)
     return float(rate) if np.ndim(rate) == 0 else rate
 
@@ -72,8 +74,10 @@ def attainable(intensity, chip, unit):
 def time(work, chip, unit):
     """Return the ideal Time of a kernel: math = flops / peak, memory = bytes / bandwidth, in seconds.
 
-    >>> from cotune.chip import chip_named
-    >>> time(Work(flops=2e9, bytes=1e6), chip_named("h100"), "bf16").bound
+    Errors as in `ridge`, and for FLOP or bytes that are not above 0.
+
+    >>> time(Work(flops=2e9, bytes=1e6), "h100", "bf16").bound
     'compute'
     """
+    chip = chip_named(chip)
     return Time(positive("flops", work.flops) / chip.peak(unit), positive("bytes", work.bytes) / chip.bandwidth)

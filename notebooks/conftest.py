@@ -11,5 +11,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="cotune-progress-")
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COTUNE_PROGRESS", str(Path(FOLDER.name) / f"{item.path.stem}.json"))
+        patch.setenv(
+            "COTUNE_PROGRESS", str(Path(FOLDER.name) / f"{item.path.stem}.json")
+        )
         return (yield)

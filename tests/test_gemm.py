@@ -4,13 +4,15 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cotune import gemm, roofline
 from cotune.chip import chip_named
 from cotune.formats import FORMATS, Format
 from cotune.units import MICRO
+
+settings.load_profile("ci")  # the same examples every time, and no limit on how long one takes
 
 GB300 = chip_named("gb300")
 ARTICLE = {"a": "nvfp4", "b": "nvfp4", "c": "fp8"}

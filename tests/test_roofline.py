@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cotune import roofline
 from cotune.chip import chip_named
 from cotune.roofline import Time, Work
+
+settings.load_profile("ci")  # the same examples every time, and no limit on how long one takes
 
 amounts = st.floats(min_value=1e-3, max_value=1e18)
 works = st.builds(Work, amounts, amounts)

@@ -1,6 +1,6 @@
 """Run lessons in a live kernel and store what strict nbval compares: text and Markdown, never pictures or widgets.
 
-    python tools/store.py notebooks/02_roofline.ipynb ...
+python tools/store.py notebooks/02_roofline.ipynb ...
 """
 
 import os

@@ -23,7 +23,6 @@ FONT = "node_modules/@fontsource/stix-two-math/files/stix-two-math-latin-400-nor
 CHARACTERS = """20-7E A0-B7 D7 F7 131 237 2C6-2DD 300-338 370-3FF 2010-2044 2057 20D0-20D7 2100-214F 2190-21FF 2200-22FF
 2308-230B 23B0-23B1 23DC-23E1 25A0-25CF 27E6-27EB 27F5-27FF 2A00-2A0C 2A7D-2A7E 2AAF-2AB0
 1D400-1D467 1D49C-1D4CF 1D538-1D56B 1D6A8-1D6E1 1D6E2-1D71B 1D7CE-1D7E1"""
-SCALED = "dtls ssty kern mark mkmk ccmp ss01 ss04".split()
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +86,7 @@ def visit_block(translator, node):
 
 def subset_font(source, target):
     """Write the part of the maths font that mathematics needs, with its MATH table (stretchy brackets and roots)."""
-    options = subset.Options(flavor="woff2", layout_features=SCALED, notdef_outline=True)
+    options = subset.Options(flavor="woff2", notdef_outline=True)
     font = subset.load_font(str(source), options)
     chosen = subset.Subsetter(options)
     chosen.populate(unicodes=subset.parse_unicodes(",".join(CHARACTERS.split())))

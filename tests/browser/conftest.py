@@ -13,14 +13,19 @@ import pytest
 from playwright.sync_api import Error, Page, sync_playwright
 
 ROOT = Path(__file__).parent.parent.parent
-# Root needs the first; the others stop the browser itself from calling home.
-ARGUMENTS = """--no-sandbox --disable-background-networking --disable-component-update --disable-sync --no-first-run
---disable-gpu""".split()
+ARGUMENTS = [
+    "--no-sandbox",  # root may not start a browser without it
+    "--disable-gpu",
+    "--disable-background-networking",  # this and the rest: the browser itself must not call home
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
 
 
 @dataclass
 class Visit:
-    """One open page: `errors` of console and script, every `request` with its host, `scripts` in bytes by address."""
+    """One open page: `errors` of console and script, `hosts` asked for anything, `scripts` in bytes by address."""
 
     page: Page
     errors: list = field(default_factory=list)
@@ -30,7 +35,7 @@ class Visit:
     def watch(self):
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))
-        self.page.on("request", lambda r: self.hosts.add(urlsplit(r.url).netloc) if "data:" != r.url[:5] else None)
+        self.page.on("request", lambda r: r.url.startswith("data:") or self.hosts.add(urlsplit(r.url).netloc))
         self.page.on("response", self.weigh)
 
     def weigh(self, response):

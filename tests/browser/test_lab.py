@@ -74,22 +74,32 @@ def move(control):
         control.press("ArrowLeft" if at_the_end else "ArrowRight")
 
 
-def try_controls(cell):
-    """Move every control of an explorer: each changes the sentence and leaves the height of the figure.
-
-    Returns how many there are; a plain figure has none.
-    """
+def try_explorer(cell):
+    """Move every control of an explorer: each changes the sentence and leaves the height of the figure."""
     said, figure, controls = cell.locator(".ex-say"), cell.locator(".ex-pic"), cell.locator(CONTROLS)
     expect(said).to_have_count(1)
     height = figure.bounding_box()["height"]
     assert height > 100
+    assert controls.count() > 0
     for control in controls.all():
         before = said.inner_text()
         move(control)
         expect(said).not_to_have_text(before)
         expect(figure.locator("svg")).to_have_count(1)
         assert figure.bounding_box()["height"] == height
-    return controls.count()
+
+
+def try_quiz(cell):
+    """Choose every option once: each shows its reply."""
+    options = cell.locator(".quiz-option input")
+    expect(options.first).to_be_attached()
+    for option in options.all():
+        option.check()
+        expect(cell.locator(f"[id='{option.get_attribute('id')}-reply']")).to_be_visible()
+
+
+# What stands in the plain text of a live output, which is also what nbval compares.
+ATTEMPTS = {"frames, sentences": try_explorer, "( )": try_quiz}
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
@@ -97,15 +107,18 @@ def test_a_lesson_is_alive_in_jupyterlab(lab, visit, lesson):
     seen = visit(lab.format(lesson.name))
     page = seen.page
     page.locator(".jp-Notebook").wait_for()
-    outputs = page.evaluate(RUN_ALL)
-    errors = [output for cell in outputs for output in cell if output["output_type"] == "error"]
+    cells = page.evaluate(RUN_ALL)
+    errors = [output for cell in cells for output in cell if output["output_type"] == "error"]
     assert [(error["ename"], error["evalue"]) for error in errors] == []
-    figures = [i for i, cell in enumerate(outputs) if any(WIDGET in output.get("data", {}) for output in cell)]
-    moved = 0
-    for index in figures:
-        page.evaluate(SHOW_CELL, index)
-        moved += try_controls(page.locator(f'.jp-Cell[data-windowed-list-index="{index}"]'))
-    assert moved > 0
+    tried = set()
+    for index, cell in enumerate(cells):
+        text = "".join(str(output["data"].get("text/plain")) for output in cell if WIDGET in output.get("data", {}))
+        for mark, attempt in ATTEMPTS.items():
+            if mark in text:
+                page.evaluate(SHOW_CELL, index)
+                attempt(page.locator(f'.jp-Cell[data-windowed-list-index="{index}"]'))
+                tried.add(mark)
+    assert tried == set(ATTEMPTS)
     assert page.locator(".jp-Dialog").count() == 0
     assert seen.errors == []
     assert seen.hosts == {urlsplit(page.url).netloc}

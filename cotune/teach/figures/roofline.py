@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from cotune import gemm, roofline, silicon
-from cotune.chip import chip_named
+from cotune.chip import CHIPS, chip_named
 from cotune.formats import multiply_unit
+from cotune.teach.explorer import choice, slider
 from cotune.teach.prose import number
 from cotune.teach.running_case import FIRST, operands, rates
 from cotune.teach.svg import BLUE, GREEN, GRID, INK, MUTE, ORANGE, PAPER, PURPLE
@@ -60,6 +61,37 @@ def roofline_axes(fig):
     return ax
 
 
+def named(chip, format):
+    """The chip's name, with what has to be said about the figures that its roof uses."""
+    flag = chip.caveat(format, "bandwidth") if chip.figure(format).value is not None else ""
+    return f"{chip.name} ({flag})" if flag else chip.name
+
+
+def captions(ax, x, y):
+    """Two lines of text in a corner: whose roof it is, and the verdict."""
+    who = ax.text(x, y, "", color=MUTE, va="bottom")
+    return who, ax.annotate("", (x, y), (0, -4), textcoords="offset points", color=INK, va="top")
+
+
+def lacks(scene, chip, format):
+    """Whether the chip has no arithmetic for the format; the scene then shows that in place of its artists."""
+    lacking = chip.figure(format).value is None
+    for artist in scene.moving:
+        artist.set_visible(not lacking)
+    scene.who.set_text(f"{named(chip, format)}, {TITLE[format]}")
+    if lacking:
+        scene.verdict.set_text(f"no {TITLE[format]} arithmetic")
+    return lacking
+
+
+def said_lacking(chip, format):
+    """The package's own words about a format that a chip lacks."""
+    try:
+        chip.peak(format)
+    except ValueError as error:
+        return f"{chip.name}: {error}. Choose another format or chip."
+
+
 class Roofs:
     """The picture of the lesson: three roofs of one chip, and one layer in decode and in prefill."""
 
@@ -107,31 +139,22 @@ class Chips:
         (self.roof,) = ax.plot(INTENSITIES, INTENSITIES, color=BLUE, lw=2.5)
         (self.ridge,) = ax.plot([1], [1], "D", color=ORANGE, ms=8)
         (self.drop,) = ax.plot([1, 1], [1, 1], ":", color=ORANGE, lw=1.2)
-        self.verdict = ax.text(1.3, 4.5e4, "", color=INK, va="center")
+        self.moving = self.roof, self.ridge, self.drop
+        self.who, self.verdict = captions(ax, 1.3, 3.2e4)
 
     def update(self, *, chip, format):
         chip = chip_named(chip)
-        if chip.figure(format).value is None:
-            for artist in (self.roof, self.ridge, self.drop):
-                artist.set_visible(False)
-            try:
-                chip.peak(format)
-            except ValueError as error:
-                self.verdict.set_text(f"no {TITLE[format]} arithmetic")
-                return f"{chip.name}: {error}."
+        if lacks(self, chip, format):
+            return said_lacking(chip, format)
         peak, edge = chip.peak(format), roofline.ridge(chip, format)
         self.roof.set_ydata(roofline.attainable(INTENSITIES, chip, format) / TERA)
         self.ridge.set_data([edge], [peak / TERA])
         self.drop.set_data([edge, edge], [1, peak / TERA])
-        for artist in (self.roof, self.ridge, self.drop):
-            artist.set_visible(True)
-        flag = chip.caveat(format, "bandwidth")
-        self.verdict.set_text(f"ridge {number(edge, 4)} FLOP/B" + (f"  [{flag}]" if flag else ""))
+        self.verdict.set_text(f"ridge {number(edge, 4)} FLOP/B")
         return (
-            f"{chip.name}, {TITLE[format]}: {number(peak / TERA, 5)} TFLOP/s over "
+            f"{named(chip, format)}, {TITLE[format]}: {number(peak / TERA, 5)} TFLOP/s over "
             f"{number(chip.bandwidth / TERA, 4)} TB/s puts the ridge at {number(edge, 4)} FLOP/B, "
-            f"{number(edge / roofline.ridge(chip_named('h100'), 'bf16'))} times that of an H100 in BF16"
-            + (f" ({flag})." if flag else ".")
+            f"{number(edge / roofline.ridge(chip_named('h100'), 'bf16'))} times that of an H100 in BF16."
         )
 
 
@@ -144,14 +167,14 @@ class LayerOnRoof:
         (self.edge,) = ax.plot([1, 1], [1, 1], ":", color=BLUE, lw=1.2)
         (self.layer,) = ax.plot([1], [1], "o", color=ORANGE, ms=9)
         (self.drop,) = ax.plot([1, 1], [1, 1], "-", color=ORANGE, lw=1)
-        self.verdict = ax.text(1.3, 4.5e4, "", color=INK, va="center")
+        self.moving = self.roof, self.edge, self.layer, self.drop
+        self.who, self.verdict = captions(ax, 1.3, 3.2e4)
 
     def update(self, *, tokens, ffn, format, hidden, chip):
         chip = chip_named(chip)
         formats = operands(format)
-        if chip.figure(format).value is None:
-            self.verdict.set_text(f"no {TITLE[format]} arithmetic")
-            return f"{chip.name} has no {TITLE[format]} arithmetic: choose another format or chip."
+        if lacks(self, chip, format):
+            return said_lacking(chip, format)
         x = gemm.intensity(tokens, hidden, ffn, **formats)
         time = gemm.time(tokens, hidden, ffn, chip, **formats)
         peak, edge = chip.peak(format), roofline.ridge(chip, format)
@@ -162,8 +185,8 @@ class LayerOnRoof:
         self.drop.set_data([x, x], [1, y / TERA])
         self.verdict.set_text(f"{time.bound}-bound, {number(y / peak * 100)} % of peak")
         return (
-            f"{chip.name}, FFN-2 with {tokens} tokens, H = {hidden}, H' = {ffn} in {TITLE[format]}: {number(x, 4)} "
-            f"FLOP/B against a ridge of {number(edge, 4)}, so {time.bound}-bound. Maths takes "
+            f"{named(chip, format)}, FFN-2 with {tokens} tokens, H = {hidden}, H' = {ffn} in {TITLE[format]}: "
+            f"{number(x, 4)} FLOP/B against a ridge of {number(edge, 4)}, so {time.bound}-bound. Maths takes "
             f"{number(time.math / MICRO)} µs, memory {number(time.memory / MICRO)} µs; at best the layer reaches "
             f"{number(y / peak * 100)} % of peak."
         )
@@ -190,15 +213,15 @@ class BatchAgainstRidge:
         (self.total,) = ax.plot(self.tokens, self.tokens, "-", color=INK, lw=2.2, alpha=0.6, label="layer")
         (self.edge,) = ax.plot([1, 1], [1e-2, 1e4], ":", color=PURPLE, lw=1.5, label="ridge")
         (self.here,) = ax.plot([1], [1], "o", color=ORANGE, ms=9)
-        self.verdict = ax.text(1.15, 5e3, "", color=INK, va="center")
+        self.moving = self.math, self.memory, self.total, self.edge, self.here
+        self.who, self.verdict = captions(ax, 1.15, 2.6e3)
         ax.legend(loc="lower right", ncols=2, frameon=True, framealpha=1, facecolor=PAPER, edgecolor=PAPER)
 
     def update(self, *, tokens, format, hidden, chip):
         chip, n, k = chip_named(chip), 4 * hidden, hidden
         formats = operands(format)
-        if chip.figure(format).value is None:
-            self.verdict.set_text(f"no {TITLE[format]} arithmetic")
-            return f"{chip.name} has no {TITLE[format]} arithmetic: choose another format or chip."
+        if lacks(self, chip, format):
+            return said_lacking(chip, format)
         curve = gemm.time(self.tokens, n, k, chip, **formats)
         here = gemm.time(tokens, n, k, chip, **formats)
         edge = gemm.tokens_at_ridge(n, k, chip, **formats)
@@ -209,7 +232,7 @@ class BatchAgainstRidge:
         self.verdict.set_text(f"{here.bound}-bound: {number(here.total / MICRO)} µs")
         reach = f"reaches the ridge at {number(edge, 4)} tokens" if np.isfinite(edge) else "never reaches the ridge"
         return (
-            f"{chip.name}, FFN-1 of H = {hidden} in {TITLE[format]}: with {tokens} tokens the layer takes "
+            f"{named(chip, format)}, FFN-1 of H = {hidden} in {TITLE[format]}: with {tokens} tokens the layer takes "
             f"{number(here.total / MICRO, 4)} µs, {number(here.total / tokens / MICRO)} µs a token, and is "
             f"{here.bound}-bound; it {reach}."
         )
@@ -224,7 +247,7 @@ class OnSilicon:
         ax = roofline_axes(fig)
         (self.roof,) = ax.plot(INTENSITIES, INTENSITIES, color=BLUE, lw=2)
         (self.points,) = ax.plot([1], [1], "o", color=ORANGE, ms=4.5, alpha=0.75)
-        self.verdict = ax.text(1.3, 4.5e4, "", color=INK, va="center")
+        self.who, self.verdict = captions(ax, 1.3, 3.2e4)
 
     def rows(self, chip, low_precision, tokens):
         """The measured layers of the size large models have, and how they are stored."""
@@ -241,6 +264,7 @@ class OnSilicon:
         chip, unit = chip_named(chip), multiply_unit(a, b)
         self.roof.set_ydata(roofline.attainable(INTENSITIES, chip, unit) / TERA)
         self.points.set_data(work.intensity, achieved / TERA)
+        self.who.set_text(f"{chip.name}, {TITLE[dtype]}, {tokens} tokens")
         self.verdict.set_text(f"median: {number(np.median(share))} % of the ideal roof")
         return (
             f"{chip.name}, {TITLE[dtype]}, {tokens} tokens: {len(table)} measured layers with N and K from {self.low} "
@@ -350,7 +374,7 @@ class Frontier:
             xscale="log",
             yscale="log",
             xlim=(3, 1000),
-            ylim=(50, 1e6),
+            ylim=(50, 5e6),
             xlabel="tokens/s per user",
             ylabel="tokens/s per GPU",
         )
@@ -360,7 +384,8 @@ class Frontier:
             colour, dash, marker = LOOK[name]
             (self.lines[name],) = ax.plot([1], [1], dash, marker=marker, color=colour, ms=3, label=TITLE[name])
         (self.here,) = ax.plot([1], [1], "o", color=INK, markerfacecolor="none", ms=12, mew=2)
-        self.verdict = ax.text(3.3, 5.5e5, "", color=INK, va="center")
+        self.moving = (self.here,)
+        self.who, self.verdict = captions(ax, 3.3, 1.6e6)
         ax.legend(loc="lower left")
 
     def update(self, *, batch, format, chip):
@@ -370,16 +395,15 @@ class Frontier:
             line.set_visible(known)
             if known:
                 line.set_data(*rates(self.draft(name), chip, self.batches))
-        if chip.figure(format).value is None:
-            self.verdict.set_text(f"no {TITLE[format]} arithmetic")
-            return f"{chip.name} has no {TITLE[format]} arithmetic: choose another format or chip."
+        if lacks(self, chip, format):
+            return said_lacking(chip, format)
         user, gpu = rates(self.draft(format), chip, batch)
         alone = rates(self.draft(format), chip, 1)
         self.here.set_data([user], [gpu])
         requests = "1 request" if batch == 1 else f"{batch} requests"
         self.verdict.set_text(f"{requests}: {number(user)} per user, {number(gpu)} per GPU")
         return (
-            f"{chip.name}, {TITLE[format]}, {requests} a step: {number(user)} tokens/s per user and "
+            f"{named(chip, format)}, {TITLE[format]}, {requests} a step: {number(user)} tokens/s per user and "
             f"{number(gpu)} tokens/s per GPU. Against one request that is {number(gpu / alone[1])} times the "
             f"throughput at {number(user / alone[0] * 100)} % of the speed (linear layers only, ideal)."
         )
@@ -387,3 +411,58 @@ class Frontier:
     @staticmethod
     def draft(format):
         return replace(FIRST, format=format)
+
+
+# ------------------------------------------------------------------ what the reader can move
+TOKENS = (1, 4, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+PRECISIONS = {"high": "BF16", "low": "NVFP4, or block FP8 on H200"}
+
+
+def format_choice(default):
+    return choice("format", "Format", FORMATS, default, TITLE.get)
+
+
+def chip_choice(live):
+    return choice("chip", "Chip", CHIPS, "gb300", lambda c: chip_named(c).name, live=live)
+
+
+def guess_controls():
+    shares = (0.1, 0.3, 1, 3, 10, 30, 100)
+    return [slider("guess", "Your guess", shares, 30, lambda v: f"{v} %", keep="roofline-guess")]
+
+
+def layer_controls(my_hidden):
+    """`my_hidden` joins the widths that the live notebook offers."""
+    return [
+        slider("tokens", "Tokens M", TOKENS, 256),
+        slider("ffn", "Width H'", (512, 2048, 8192), 512),
+        format_choice("nvfp4"),
+        slider("hidden", "Width H", sorted({2048, 4096, 8192, 16384, my_hidden}), 8192, live=True),
+        chip_choice(live=True),
+    ]
+
+
+def batch_controls():
+    return [
+        slider("tokens", "Tokens M", TOKENS, 16),
+        format_choice("bf16"),
+        slider("hidden", "Width H", (2048, 4096, 8192), 8192),
+        chip_choice(live=True),
+    ]
+
+
+def chip_controls():
+    return [chip_choice(live=False), format_choice("nvfp4")]
+
+
+def silicon_controls():
+    return [
+        choice("chip", "Chip", ("gb300", "b200", "h200"), "gb300", lambda c: chip_named(c).name),
+        choice("precision", "Precision", tuple(PRECISIONS), "high", PRECISIONS.get),
+        slider("tokens", "Tokens M", (1, 4, 16, 64, 256, 1024, 4096, 8192, 32768), 16),
+    ]
+
+
+def frontier_controls():
+    batches = tuple(int(b) for b in Frontier.batches)
+    return [slider("batch", "Requests", batches, 1), format_choice("bf16"), chip_choice(live=True)]
