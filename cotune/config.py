@@ -2,104 +2,24 @@
 
 A key is one of three things: structural and read here, known to be harmless, or unknown. An unknown key refuses the
 file, because a part that is skipped in silence makes every count wrong. A structural key that is missing is refused
-too; the few that a family is known to leave out have the value of its own code, listed in FAMILIES.
+too; the few that a family is known to leave out have the value of its own code, listed in families.py.
 """
 
 import json
 import os
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
 from cotune.arguments import one_of
+from cotune.families import FAMILIES, SAME_AS, Family
 from cotune.keys import REQUIRED, ConfigError, ConfigWarning, Keys, short
 from cotune.model import Compressed, Dense, Full, Latent, Layer, Linear, Model, MoE, Sparse, StateSpace, Window
 
 LARGEST_FILE = 10_000_000  # bytes; the largest real config we know has 90 thousand
 NESTED = ("text_config", "llm_config", "language_config")
-
-
-@dataclass(frozen=True)
-class Family:
-    """What the code of a model family fixes and its config does not say.
-
-    qk_norm  : "", "unweighted", "head" (one weight per channel of a head) or "all" (one per channel of all heads)
-    qkv_bias, o_bias : value where the config has no attention_bias; o_bias None follows qkv_bias
-    attention : "" full or windowed, "latent", "sparse", "compressed"; norms : norm vectors per layer
-    all_windowed : a sliding_window without a list of layers holds for every layer
-    expert_width : the key of one expert's width; dense_width : of a dense layer
-    shared   : "" none, "count" (n_shared_experts), "width" (shared_expert_intermediate_size), "count and width"
-               (n_shared_experts and moe_shared_expert_intermediate_size), "one" (never said)
-    head_dim : True where it must be given, as hidden_size / heads would be wrong; needs : more keys it must give
-    """
-
-    qk_norm: str = ""
-    qkv_bias: bool = False
-    o_bias: bool | None = None
-    attention: str = ""
-    norms: int = 2
-    gated_attention: bool = False
-    sinks: bool = False
-    all_windowed: bool = False
-    gated: bool = True
-    expert_width: str = "moe_intermediate_size"
-    dense_width: str = "intermediate_size"
-    shared: str = ""
-    shared_gate: bool = False
-    expert_bias: bool = False
-    router_bias: bool = False
-    selection_bias: bool = False
-    tied: bool | None = None
-    head_dim: bool = False
-    needs: tuple[str, ...] = ()
-
-
-_QWEN35 = {"qk_norm": "head", "gated_attention": True, "head_dim": True}
-_DEEPSEEK = {"attention": "latent", "shared": "count"}
-_GEMMA4_SWITCHES = ("hidden_size_per_layer_input", "num_kv_shared_layers", "use_double_wide_mlp")
-
-FAMILIES = {
-    "llama": Family(),
-    "mistral": Family(all_windowed=True),
-    "mixtral": Family(all_windowed=True, expert_width="intermediate_size"),
-    "qwen2": Family(qkv_bias=True, o_bias=False),
-    "qwen2_moe": Family(qkv_bias=True, o_bias=False, shared="width", shared_gate=True),
-    "qwen3": Family(qk_norm="head", head_dim=True),
-    "qwen3_moe": Family(qk_norm="head", head_dim=True),
-    "qwen3_next": Family(**_QWEN35, shared="width", shared_gate=True),
-    "qwen3_5_text": Family(**_QWEN35),
-    "qwen3_5_moe_text": Family(**_QWEN35, shared="width", shared_gate=True),
-    "deepseek_v2": Family(**_DEEPSEEK),
-    "deepseek_v3": Family(**_DEEPSEEK, selection_bias=True),
-    "deepseek_v32": Family(**_DEEPSEEK | {"attention": "sparse"}, selection_bias=True),
-    "glm_moe_dsa": Family(**_DEEPSEEK | {"attention": "sparse"}, selection_bias=True),
-    "deepseek_v4": Family(**_DEEPSEEK | {"attention": "compressed"}, selection_bias=True, tied=False, head_dim=True),
-    "minimax_m2": Family(qk_norm="all", expert_width="intermediate_size", selection_bias=True, head_dim=True),
-    "mimo": Family(o_bias=False, needs=("attention_bias",)),
-    "gpt_oss": Family(
-        qkv_bias=True,
-        sinks=True,
-        expert_width="intermediate_size",
-        expert_bias=True,
-        router_bias=True,
-        head_dim=True,
-    ),
-    "llama4_text": Family(
-        qk_norm="unweighted",
-        expert_width="intermediate_size",
-        dense_width="intermediate_size_mlp",
-        shared="one",
-        tied=False,
-        needs=("attention_chunk_size",),
-    ),
-    "gemma4_text": Family(qk_norm="head", norms=4, head_dim=True, needs=_GEMMA4_SWITCHES),
-    "nemotron_h": Family(norms=1, gated=False, shared="count and width", selection_bias=True, head_dim=True),
-}
-SAME_AS = {"kimi_k2": "deepseek_v3", "deepseek_ref": "deepseek_v4"}
-SAME_AS |= {"qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text", "gemma4": "gemma4_text"}
-SAME_AS |= {"llama4": "llama4_text", "kimi_k25": "deepseek_v3"}
 
 
 def _divides(many, few, many_name, few_name):
@@ -120,10 +40,11 @@ def _head_dim(keys, family, heads):
 
 
 def _qk_norm(keys, family, known):
-    """Which query and key norms there are: the family's, or what use_qk_norm says of an unknown family."""
-    given = keys.flag("use_qk_norm", default=None) if keys.has("use_qk_norm") else None
-    kind = keys.text("qk_norm_type", {"per_layer": 1, "per_head": 1}, default=None)
-    if known:
+    """Which query and key norms there are: the family's, or what use_qk_norm says where the family leaves it open."""
+    asked = family.qk_norm == "said"
+    given = keys.flag("use_qk_norm") if asked or keys.has("use_qk_norm") else None
+    kind = keys.text("qk_norm_type", ("per_layer", "per_head"), default=None)
+    if known and not asked:
         if given is not None and family.qk_norm != "unweighted" and given != bool(family.qk_norm):
             raise ConfigError(f"use_qk_norm is {short(given)}, but this model_type is always built the other way.")
         return family.qk_norm
@@ -240,8 +161,8 @@ def _attention_kinds(keys, family, n):
     if keys.has("full_attention_interval"):
         every = keys.integer("full_attention_interval")
         said["full_attention_interval"] = tuple("linear" if (i + 1) % every else "full" for i in range(n))
-    if keys.has("sliding_window_pattern"):
-        every = keys.integer("sliding_window_pattern")
+    if keys.has("sliding_window_pattern") or keys.has("_sliding_window_pattern"):
+        every = keys.integer("sliding_window_pattern", "_sliding_window_pattern")
         said["sliding_window_pattern"] = tuple("window" if (i + 1) % every else "full" for i in range(n))
     if keys.has("attn_type_list"):
         said["attn_type_list"] = keys.per_layer("attn_type_list", n, {1: "full"})
@@ -272,7 +193,8 @@ def _chunk_kinds(keys, n):
 
 def _window_kinds(keys, family, n):
     """Mistral: a window holds for all layers. Qwen: from max_window_layers on, and only if use_sliding_window."""
-    size = keys.nullable("sliding_window", least=0) if "sliding_window" in keys.data else 0
+    optional = "sliding_window" not in keys.data and not family.all_windowed
+    size = 0 if optional else keys.nullable("sliding_window", least=0)
     first = keys.integer("max_window_layers", default=0, least=0)
     on = keys.flag("use_sliding_window", default=True)
     return tuple("window" if on and size and i >= first else "full" for i in range(n))
@@ -498,6 +420,41 @@ def _nemotron_moe(keys, family):
     return replace(moe, latent=latent)
 
 
+def _blocks(keys, n):
+    """The attention and the FFN entry of each of the blocks that a search has shaped one by one (Nemotron NAS)."""
+    blocks = keys.value("block_configs", REQUIRED)
+    if not isinstance(blocks, list) or len(blocks) != n:
+        raise ConfigError(f"block_configs must be a list with one entry for each of the {n} layers.")
+    for block in blocks:
+        if not isinstance(block, dict) or set(block) != {"attention", "ffn"}:
+            raise ConfigError(f"block_configs holds {short(block)}; each entry must have an attention and an ffn.")
+        if not all(isinstance(part, dict) for part in block.values()):
+            raise ConfigError(f"block_configs holds {short(block)}; its attention and its ffn must be objects.")
+        yield Keys(block["attention"]), Keys(block["ffn"])
+
+
+def _searched_layers(keys, family):
+    """Nemotron NAS: per block its own number of KV heads and FFN width, or no attention or FFN at all."""
+    n, heads, hidden = (keys.integer(k) for k in ("num_hidden_layers", "num_attention_heads", "hidden_size"))
+    keys.skip("num_key_value_heads", "intermediate_size")
+    layers, bias = [], keys.flag("mlp_bias", default=False)
+    for attention, ffn in _blocks(keys, n):
+        made_a, made_f = None, None
+        if not attention.flag("no_op"):
+            group = attention.integer("n_heads_in_group")
+            _divides(heads, group, "num_attention_heads", "n_heads_in_group")
+            made_a = _full(keys, family, True, kv_heads=heads // group)
+        if not ffn.flag("no_op"):
+            width = int(2 * ffn.number("ffn_mult") * hidden / 3)
+            made_f = Dense(-(-width // 256) * 256, bias=bias)  # to the next multiple of 256
+        for part in (attention, ffn):
+            part.used.update(("n_heads_in_group", "ffn_mult"))
+            part.refuse_rest()
+        if made_a or made_f:
+            layers.append(Layer(made_a, made_f, norms=(made_a is not None) + (made_f is not None)))
+    return tuple(layers)
+
+
 def _mtp(keys):
     """How many layers for multi-token prediction the config announces."""
     names = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
@@ -521,6 +478,8 @@ def _layers(keys, family, name, known):
         return _gemma4_layers(keys, family)
     if name == "nemotron_h":
         return _nemotron_h_layers(keys, family)
+    if name == "nemotron-nas":
+        return _searched_layers(keys, family)
     return _plain_layers(keys, family, known)
 
 

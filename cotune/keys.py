@@ -17,30 +17,33 @@ class ConfigWarning(UserWarning):
 
 # Keys that say nothing about which weights and caches there are.
 _HARMLESS = """
-_name_or_path architectures attn_implementation attention_probs_dropout_prob attn_scale attn_temperature_tuning
-auto_map bad_words_ids batch_size begin_suppress_tokens chunk_size chunk_size_feed_forward compression_config
-diversity_penalty do_sample dtype early_stopping encoder_no_repeat_ngram_size ep_size expert_dtype
+_name_or_path architectures attention_probs_dropout_prob attn_implementation attn_logit_softcapping attn_scale
+attn_temperature_tuning auto_map bad_words_ids batch_size begin_suppress_tokens chunk_size chunk_size_feed_forward
+compression_config diversity_penalty do_sample dtype early_stopping encoder_no_repeat_ngram_size ep_size expert_dtype
 exponential_decay_length_penalty final_logit_softcapping finetuning_task floor_scale hc_eps hc_sinkhorn_iters
 hidden_act hidden_activation id2label ignore_index initial_context_length initializer_range is_decoder label2id
 language_model_only layer_norm_epsilon length_penalty mamba_hidden_act max_length max_position_embeddings min_length
-mlp_hidden_act model_type moe_shared_expert_overlap n_group no_repeat_ngram_size norm_eps norm_topk_prob
-num_beam_groups num_beams num_logits_to_keep num_return_sequences original_max_position_embeddings output_attentions
-output_gate_type output_hidden_states output_router_logits output_scores partial_rotary_factor prefix pretraining_tp
-problem_type quantization_config remove_invalid_values repetition_penalty rescale_prenorm_residual residual_in_fp32
-return_dict return_dict_in_generate rms_norm_eps routed_scaling_factor router_jitter_noise scoring_func seq_aux
-suppress_tokens swiglu_alpha swiglu_limit task_specific_params temperature tf_legacy_loss tie_encoder_decoder
-time_step_rank tokenizer_class top_k top_p topk_group topk_method torch_dtype torchscript transformers_version
-typical_p use_bfloat16 use_bidirectional_attention use_cache use_mamba_kernels use_mrope use_mtp
-use_unified_vision_chunk vocab_size_per_layer_input
+mlp_hidden_act mm_tokens_per_image model_type moe_shared_expert_overlap n_group no_repeat_ngram_size norm_eps
+norm_topk_prob num_beam_groups num_beams num_logits_to_keep num_return_sequences original_max_position_embeddings
+output_attentions output_gate_type output_hidden_states output_router_logits output_scores partial_rotary_factor prefix
+pretraining_tp problem_type quantization_config query_pre_attn_scalar remove_invalid_values repetition_penalty
+rescale_prenorm_residual residual_in_fp32 return_dict return_dict_in_generate rms_norm_eps routed_scaling_factor
+router_jitter_noise scoring_func seq_aux suppress_tokens swiglu_alpha swiglu_limit task_specific_params temperature
+tf_legacy_loss tie_encoder_decoder time_step_rank tokenizer_class top_k top_p topk_group topk_method torch_dtype
+torchscript transformers_version typical_p use_bfloat16 use_bidirectional_attention use_cache use_mamba_kernels
+use_mrope use_mtp use_unified_vision_chunk vocab_size_per_layer_input
 """
 HARMLESS = frozenset(_HARMLESS.split())
 HARMLESS_PATTERN = re.compile(
     r"(vision|audio|image|video|mtp|rope|rotary|time_step)_\w+|compress_rope_theta|indexer_rope_interleave"
-    r"|\w+_token(_id|_ids|_index)?|\w*dropout|\w+_loss_coef|aux_loss_alpha|mrope_section"
+    r"|\w+_token_(id|ids|index)|\w*dropout|\w+_loss_coef|aux_loss_alpha|mrope_section"
 )
 # Keys that are understood only where they switch something off.
 ONLY = {
     "is_encoder_decoder": False,
+    "replace_with_linear": False,
+    "unshifted_sink": False,
+    "use_prefill_window_in_sink_attention": False,
     "add_cross_attention": False,
     "pruned_heads": {},
     "num_kv_shared_layers": 0,
@@ -79,6 +82,13 @@ class Keys:
         if len(set(values)) > 1:
             raise ConfigError(f"{' and '.join(given)} are {values}; they mean the same and must be equal.")
         return values[0]
+
+    def number(self, name):
+        """A finite number above zero."""
+        value = self.value(name, REQUIRED)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e6:
+            raise ConfigError(f"{name} is {short(value)}; it must be a number above 0.")
+        return value
 
     def nullable(self, name, least=1):
         """A whole number that may be null (the part does not exist) but may not be left out."""

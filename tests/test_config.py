@@ -197,6 +197,47 @@ def test_a_layer_without_an_indexer_of_its_own_has_neither_its_weights_nor_its_c
     assert count.kv_bytes_per_token(model)["index keys"] == 39 * 128 * 2
 
 
+def searched(*blocks):
+    """A config of blocks (KV heads' group or None, FFN multiplier or None), as a search of architectures leaves it."""
+    config = loaded("llama-3.1-8b") | {"model_type": "nemotron-nas", "num_hidden_layers": len(blocks)}
+    for key in ("num_key_value_heads", "intermediate_size"):
+        config[key] = None
+    config["block_configs"] = [
+        {
+            "attention": {"n_heads_in_group": group, "no_op": group is None, "replace_with_linear": False},
+            "ffn": {"ffn_mult": times, "no_op": times is None, "replace_with_linear": False, "sparsify": None},
+        }
+        for group, times in blocks
+    ]
+    return config
+
+
+def test_every_block_may_have_a_shape_of_its_own():
+    model = read_config(searched((8, 5.25), (None, 1.3125), (16, None), (None, None)))
+    shapes = [(x.attention and x.attention.kv_heads, x.ffn and x.ffn.width, x.norms) for x in model.layers]
+    assert shapes == [(4, 14336, 2), (None, 3584, 1), (2, None, 1)]
+    assert count.kv_bytes_per_token(model).total == 2 * 2 * (4 + 2) * 128
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (adding(num_hidden_layers=3), "block_configs must be a list with one entry for each of the 3 layers"),
+        (adding(block_configs=[{"attention": {}}] * 2), "each entry must have an attention and an ffn"),
+        (adding(block_configs=[{"attention": 1, "ffn": 2}] * 2), "its attention and its ffn must be objects"),
+        (adding(num_attention_heads=4), "num_attention_heads is 4, not a multiple of n_heads_in_group, which is 8"),
+        (lambda c: c["block_configs"][0]["ffn"].update(ffn_mult="2"), 'ffn_mult is "2"; it must be a number above 0'),
+        (lambda c: c["block_configs"][1]["attention"].update(replace_with_linear=True), "only false is understood"),
+        (lambda c: c["block_configs"][1]["attention"].update(window_length=64), "window_length is 64, but nothing"),
+    ],
+)
+def test_a_block_that_is_not_understood_is_refused(change, message):
+    config = searched((8, 5.25), (8, 2.0))
+    change(config)
+    with pytest.raises(ConfigError, match=message):
+        read_config(config)
+
+
 # --- wrong input ----------------------------------------------------------------------------------------------------
 
 BAD = [

@@ -11,20 +11,8 @@ PACKAGE = Path(__file__).parents[1] / "cotune"
 
 # A module may import only names further up.
 ORDER = [
-    *[
-        "units",
-        "arguments",
-        "formats",
-        "chip",
-        "parameters",
-        "model",
-        "keys",
-        "config",
-        "count",
-        "roofline",
-        "gemm",
-        "layer",
-    ],
+    *["units", "arguments", "formats", "chip", "parameters", "model", "families", "keys", "config", "count"],
+    *["roofline", "gemm", "layer"],
     *["collectives", "prefill", "decode", "pareto", "rules", "silicon", "calibration", "teach", "cli"],
 ]
 MEASURED = {"silicon", "calibration"}  # a model must not see what it will be judged by

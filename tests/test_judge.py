@@ -69,6 +69,11 @@ def test_what_the_library_saves_again_reads_as_the_same_model(id):
         ("qwen3_next", {"num_hidden_layers": 7, "linear_num_key_heads": 4, "linear_num_value_heads": 8}),
         ("deepseek_v3", {"num_hidden_layers": 5, "first_k_dense_replace": 2, "q_lora_rank": None}),
         ("gpt_oss", {"num_hidden_layers": 3, "num_local_experts": 8, "sliding_window": 64}),
+        ("olmo2", {"num_hidden_layers": 2}),
+        ("olmo3", {"num_hidden_layers": 8}),
+        ("exaone4", {"num_hidden_layers": 8, "num_key_value_heads": 8}),
+        ("glm4_moe", {"num_hidden_layers": 3, "head_dim": 128, "use_qk_norm": True, "attention_bias": True}),
+        ("gemma3_text", {"num_hidden_layers": 12}),
         ("qwen2_moe", {"num_hidden_layers": 4, "num_experts": 12, "decoder_sparse_step": 2}),
     ],
 )
