@@ -10,6 +10,7 @@ from collections import Counter
 from cotune import count, layer
 from cotune.config import model_named, model_names, read_config
 from cotune.formats import FORMATS
+from cotune.model import in_words
 from cotune.units import GIGA
 
 DEFAULT_CONTEXT = 8192
@@ -71,10 +72,10 @@ def _number(value):
 
 
 def _layer_lines(model):
-    """The layers in words, equal ones together."""
-    for one, many in Counter(model.layers).items():
-        kinds = [type(part).__name__ for part in (one.attention, one.ffn) if part is not None]
-        yield f"  {many:>4} x {' + '.join(kinds)}"
+    """The layers in words, those of equal kinds together."""
+    kinds = Counter((layer.attention, layer.ffn) for layer in model.layers)
+    for parts, many in kinds.items():
+        yield f"  {many:>4} x {'; '.join(in_words(part) for part in parts if part is not None)}"
 
 
 def _table(model, results, args):
@@ -128,7 +129,10 @@ def main(argv=None):
             return 2
     for warning in found:
         print(f"cotune: warning: {warning.message}", file=sys.stderr)
-    print(text)
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -292,35 +292,46 @@ def _moe(keys, family, known, hashed=False):
     )
 
 
-def _plain_layers(keys, family, known):
-    """Layers of an attention and an FFN, each of a kind that the config tells per layer."""
-    n = keys.integer("num_hidden_layers")
-    full = {"full": lambda: _full(keys, family, known)}
-    full["window"] = lambda: Window(full["full"](), keys.integer("sliding_window"))
-    full["chunk"] = lambda: Window(full["full"](), keys.integer("attention_chunk_size"), chunked=True)
-    full["linear"] = lambda: _linear(keys)
-    full["latent"] = lambda: _latent(keys, family)
-    full[True], full[False] = (lambda: _sparse(keys, family, True)), (lambda: _sparse(keys, family, False))
-    if family.attention in ("latent", "sparse") and keys.has("layer_types"):
+def _mixers(keys, family, known, n):
+    """The attention of each layer, equal ones the same object."""
+    make = {"full": lambda: _full(keys, family, known)}
+    make["window"] = lambda: Window(make["full"](), keys.integer("sliding_window"))
+    make["chunk"] = lambda: Window(make["full"](), keys.integer("attention_chunk_size"), chunked=True)
+    make["linear"] = lambda: _linear(keys)
+    make["latent"] = lambda: _latent(keys, family)
+    make["sparse"], make["reuse"] = (lambda: _sparse(keys, family, True)), (lambda: _sparse(keys, family, False))
+    if family.attention and keys.has("layer_types"):
         keys.per_layer("layer_types", n, {"full_attention": 1} if family.attention == "latent" else _INDEXED)
     if family.attention == "latent":
         kinds = ("latent",) * n
     elif family.attention == "sparse":
-        kinds = _index_owners(keys, n)
+        kinds = tuple("sparse" if own else "reuse" for own in _index_owners(keys, n))
     else:
         kinds = _attention_kinds(keys, family, n)
-    attention = {kind: full[kind]() for kind in dict.fromkeys(kinds)}
-    sparse, ffn = (False,) * n, {}
-    if _is_moe(keys):
-        sparse, ffn = _moe_layers(keys, family, n), {True: _moe(keys, family, known)}
-    if not all(sparse):
-        ffn[False] = _dense(keys, family)
-    keys.skip("intermediate_size", "max_window_layers")
     if set(kinds) == {"linear"}:
         keys.skip("num_attention_heads", "num_key_value_heads", "head_dim")
+    made = {kind: make[kind]() for kind in dict.fromkeys(kinds)}
+    return tuple(made[kind] for kind in kinds)
+
+
+def _ffns(keys, family, known, n):
+    """The FFN of each layer, equal ones the same object."""
+    sparse, made = (False,) * n, {}
+    if _is_moe(keys):
+        sparse, made = _moe_layers(keys, family, n), {True: _moe(keys, family, known)}
+    if not all(sparse):
+        made[False] = _dense(keys, family)
+    keys.skip("intermediate_size", "max_window_layers")
     if "mlp_only_layers" in keys.data:
         keys.indices("mlp_only_layers", n)
-    return tuple(Layer(attention[a], ffn[f], norms=family.norms) for a, f in zip(kinds, sparse, strict=True))
+    return tuple(made[kind] for kind in sparse)
+
+
+def _plain_layers(keys, family, known):
+    """Layers of an attention and an FFN, each of a kind that the config tells per layer."""
+    n = keys.integer("num_hidden_layers")
+    pairs = zip(_mixers(keys, family, known, n), _ffns(keys, family, known, n), strict=True)
+    return tuple(Layer(attention, ffn, norms=family.norms) for attention, ffn in pairs)
 
 
 _INDEXED = {"indexed_attention": 1}
@@ -550,29 +561,24 @@ def read_config(source, *, name=None):
     if not isinstance(data, dict):
         raise ConfigError(f"a config must be a JSON object, got {short(data)}.")
     keys = Keys(_text_part(data))
-    kind = keys.value("model_type", REQUIRED)
-    if not isinstance(kind, str):
-        raise ConfigError(f"model_type is {short(kind)}; it must be a string such as llama.")
+    kind = keys.string("model_type")
     alias = SAME_AS.get(kind, kind)
     known = alias in FAMILIES
     family = FAMILIES[alias] if known else _guess(keys)
-    for needed in family.needs:
-        if needed not in keys.data:
-            raise ConfigError(f"{needed} is missing; a config of model_type {kind} must give it.")
+    keys.need(family.needs)
     tied = keys.flag("tie_word_embeddings", default=REQUIRED if family.tied is None else family.tied)
     context = keys.integer("max_position_embeddings", default=None)
+    hidden, vocab = keys.integer("hidden_size"), keys.integer("vocab_size")
     try:
         layers = _layers(keys, family, alias, known)
-    except ConfigError:
-        raise
-    except ValueError as error:
-        raise ConfigError(f"{error}.") from None
-    mtp, streams = _mtp(keys), layers[0].streams
-    hidden, vocab = keys.integer("hidden_size"), keys.integer("vocab_size")
+        streams = layers[0].streams if layers else 0
+        model = Model(name or found or kind, hidden, vocab, tied, layers, kind, context, streams, _mtp(keys))
+    except ValueError as error:  # what a part of the model refuses, if the checks here let it through
+        raise error if isinstance(error, ConfigError) else ConfigError(f"{error}.") from None
     keys.refuse_rest()
     if not known:
         _warn_guessed(kind, layers)
-    return Model(name or found or kind, hidden, vocab, tied, layers, kind, context, streams, mtp)
+    return model
 
 
 def _warn_guessed(kind, layers):

@@ -410,8 +410,8 @@ def kv_bytes_reserved(model, context, format="bf16", *, tp=1, page=16):
     return _cached(model, lambda c: c.held(tp) * size * tokens / c.every)
 
 
-def _state(a, tp):
-    """(recurrent state, inputs kept for the convolution) in bytes of one mixer."""
+def state_parts(a, tp=1):
+    """Return (recurrent state, inputs kept for the convolution) in bytes of one mixer on one GPU; 0 for attention."""
     match a:
         case Linear():
             keys, values = pieces(a.key_heads, tp) * a.key_dim, pieces(a.value_heads, tp) * a.value_dim
@@ -431,7 +431,7 @@ def state_bytes(model, *, tp=1):
     """
     pairs = []
     for attention, many in Counter(layer.attention for layer in model.layers).items():
-        state, rows = _state(attention, tp)
+        state, rows = state_parts(attention, tp)
         pairs += [("recurrent state", state * many), ("convolution inputs", rows * many)]
     return _sum(pairs)
 

@@ -69,6 +69,18 @@ class Keys:
             raise ConfigError(f"{name} is missing; a config of this model_type must give it.")
         return default if value is None else value
 
+    def need(self, names):
+        """Refuse a config that leaves out one of `names`, even where null would do."""
+        for name in names:
+            if name not in self.data:
+                raise ConfigError(f"{name} is missing; a config of this model_type must give it.")
+
+    def string(self, name):
+        value = self.value(name, REQUIRED)
+        if not isinstance(value, str):
+            raise ConfigError(f"{name} is {short(value)}; it must be a string.")
+        return value
+
     def integer(self, *names, default=REQUIRED, least=1):
         """The whole number under the first of `names` that is given; several names must agree."""
         given = [name for name in names if self.has(name)] or [names[0]]

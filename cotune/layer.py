@@ -5,7 +5,7 @@ Counted are matrix products and the attention's two products; norms, softmax, sh
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -207,7 +207,7 @@ def _attention_kernel(a, tokens, prefix, batch, kv, act, tp):
         seen = np.minimum(seen, c.limit + tokens) if c.limit else seen
         seen = np.minimum(seen, c.top * tokens) if c.top else seen
         moved = moved + c.held(tp) * entry * (seen + tokens / c.every)
-    state = sum(count._state(a, tp))
+    state = sum(count.state_parts(a, tp))
     return Kernel("attention", "attention", Work(flop, batch * (moved + 2 * state)), multiply_unit("bf16", kv))
 
 
@@ -226,7 +226,7 @@ def kernels(layer, hidden, tokens, prefix=0, *, batch=1, weight="bf16", kv="bf16
 def head_kernel(model, rows, *, weight="bf16", act="bf16", tp=1):
     """Return the Kernel of the output head for `rows` tokens."""
     head = count.weights(model)[-1][0]
-    return _linear_kernel(count.replace(head, copies=1), positive("rows", rows), weight, act, tp)
+    return _linear_kernel(replace(head, copies=1), positive("rows", rows), weight, act, tp)
 
 
 def time(found, chip):

@@ -252,3 +252,33 @@ class Model:
         _whole(self, ("streams", "mtp"), least=0)
         if not isinstance(self.layers, tuple) or not self.layers or not all(isinstance(x, Layer) for x in self.layers):
             raise ValueError("layers must be a tuple of at least one Layer")
+
+
+def in_words(part):
+    """Return an attention or FFN kind as a short phrase.
+
+    >>> in_words(Full(heads=32, kv_heads=8, head_dim=128)), in_words(MoE(256, 8, 2048, shared=2048))
+    ('full attention, 32 heads on 8 KV heads of 128', '8 of 256 experts of 2048 and 2048 shared')
+    """
+    match part:
+        case Full(heads=heads, kv_heads=kv_heads, head_dim=dim):
+            return f"full attention, {heads} heads on {kv_heads} KV heads of {dim}"
+        case Window(over=over, size=size, chunked=chunked):
+            return in_words(over).replace("full attention", f"{'blocks' if chunked else 'window'} of {size}")
+        case Latent(heads=heads, kv_rank=rank, rope=rope):
+            return f"latent attention, {heads} heads on one latent of {rank} + {rope}"
+        case Sparse(over=over, top=top, index_heads=own):
+            return f"sparse {in_words(over)}, best {top} tokens" + ("" if own else " of the layer before")
+        case Compressed(heads=heads, head_dim=dim, window=window, every=every, top=top):
+            entries = f" and one entry per {every} tokens" if every else ""
+            return f"window of {window}{entries}{f', best {top}' if top else ''}, {heads} heads on one of {dim}"
+        case Linear(value_heads=heads, key_dim=keys, value_dim=values):
+            return f"linear attention, {heads} states of {keys} x {values}"
+        case StateSpace(heads=heads, head_dim=dim, state=state):
+            return f"state space, {heads} states of {dim} x {state}"
+        case Dense(width=width):
+            return f"dense FFN of {width}"
+        case MoE(experts=experts, top=top, width=width, shared=shared, beside=beside):
+            extra = f" and {shared} shared" if shared else f" beside a {in_words(beside)}" if beside else ""
+            return f"{top} of {experts} experts of {width}{extra}"
+    raise ValueError(f"unknown part {part!r}; known: the attention and FFN kinds of cotune.model")

@@ -100,3 +100,9 @@ def test_it_runs_as_a_program():
     command = [sys.executable, "-m", "cotune.cli", "describe", "no-such-model"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2 and "Traceback" not in done.stderr
+
+
+def test_a_reader_that_stops_early_is_no_error():
+    command = f"{sys.executable} -m cotune.cli describe deepseek-v3 | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stdout.startswith("deepseek-v3: 61 layers") and done.stderr == ""

@@ -219,6 +219,11 @@ def test_every_block_may_have_a_shape_of_its_own():
     assert count.kv_bytes_per_token(model).total == 2 * 2 * (4 + 2) * 128
 
 
+def test_blocks_that_are_all_empty_are_no_model():
+    with pytest.raises(ConfigError, match="layers must be a tuple of at least one Layer"):
+        read_config(searched((None, None)))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
