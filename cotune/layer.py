@@ -61,7 +61,7 @@ def visible_pairs(tokens, prefix=0, *, every=1, limit=0):
 
 def _pairs_up_to(n, every, limit):
     """Sum of min(floor(p / every), limit) for p = 1 ... n."""
-    growing = _least(n, limit * every - 1) if limit else n
+    growing = _least(n, limit * every) if limit else n
     q = growing // every
     total = every * (q * (q - 1) // 2) + q * (growing % every + 1)
     return total + limit * (n - growing) if limit else total

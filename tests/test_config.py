@@ -188,6 +188,12 @@ def test_another_encoding_of_the_same_layers_reads_the_same(name, change):
     assert same_structure(read_config(config), model_named(name))
 
 
+def test_dense_layers_between_experts_are_where_the_config_puts_them():
+    config = loaded("qwen3-30b-a3b") | {"decoder_sparse_step": 2, "mlp_only_layers": [3, 4]}
+    experts = [i for i, one in enumerate(read_config(config).layers) if isinstance(one.ffn, MoE)]
+    assert experts == [1, *range(5, 48, 2)]
+
+
 def test_a_layer_without_an_indexer_of_its_own_has_neither_its_weights_nor_its_cache():
     config = loaded("glm-5")
     config["indexer_types"] = ["full", "shared"] * 39

@@ -234,6 +234,12 @@ def test_compressed_entries_come_once_their_group_is_whole():
     assert parts[3]["compressed"] - parts[2]["compressed"] == (21 + 20) * 512 * 2
 
 
+def test_pages_of_compressed_entries_hold_fewer_of_them():
+    parts = count.kv_bytes_reserved(model_named("deepseek-v4-flash"), 1000, page=64).parts
+    assert parts["window"] == 43 * 512 * 2 * 1024
+    assert parts["compressed"] == (21 * 1024 / 4 + 20 * 1024 / 128) * 512 * 2
+
+
 def test_contexts_may_be_an_array_of_any_shape():
     contexts = np.array([[1, 128, 129], [4096, 8192, 100_000]])
     for of in (count.kv_bytes, count.kv_bytes_reserved):

@@ -135,6 +135,13 @@ def test_a_batch_reads_weights_once_and_every_cache():
         )
 
 
+def test_a_prefill_behind_a_window_reads_the_window_and_what_is_new():
+    entry = 2 * 2 * 64 * 2  # K and V of two KV heads of 64 in BF16
+    for prefix, seen in ((0, 500), (100, 600), (10_000, 128 + 500)):
+        found = layer.kernels(Layer(Window(FULL, 128), None), 512, 500, prefix)[-1]
+        assert found.work.bytes == entry * (seen + 500)
+
+
 def test_of_routed_experts_only_the_distinct_ones_are_read():
     up = next(k for k in layer.kernels(Layer(None, MoE(64, 6, 128)), 256, 1, batch=20) if k.part == "experts")
     matrix, rows = 2 * 128 * 256, 20 * 6
