@@ -43,7 +43,7 @@ class Family:
 
 
 _QWEN35 = {"qk_norm": "head", "gated_attention": True, "head_dim": True}
-_DEEPSEEK = {"attention": "latent", "shared": "count"}
+_DEEPSEEK = {"attention": "latent", "shared": "count", "needs": ("intermediate_size",)}
 _GEMMA4_SWITCHES = ("hidden_size_per_layer_input", "num_kv_shared_layers", "use_double_wide_mlp")
 
 FAMILIES = {
@@ -57,7 +57,9 @@ FAMILIES = {
     "exaone4": Family(qk_norm="head"),
     "olmo2": Family(qk_norm="all"),
     "olmo3": Family(qk_norm="all"),
-    "glm4_moe": Family(qk_norm="said", o_bias=False, shared="count", selection_bias=True, head_dim=True),
+    "glm4_moe": Family(
+        qk_norm="said", o_bias=False, shared="count", selection_bias=True, head_dim=True, needs=("intermediate_size",)
+    ),
     "gemma3_text": Family(qk_norm="head", norms=4, head_dim=True, tied=True),
     "qwen3_next": Family(**_QWEN35, shared="width", shared_gate=True),
     "qwen3_5_text": Family(**_QWEN35),
@@ -66,9 +68,11 @@ FAMILIES = {
     "deepseek_v3": Family(**_DEEPSEEK, selection_bias=True),
     "deepseek_v32": Family(**_DEEPSEEK | {"attention": "sparse"}, selection_bias=True),
     "glm_moe_dsa": Family(**_DEEPSEEK | {"attention": "sparse"}, selection_bias=True),
-    "deepseek_v4": Family(**_DEEPSEEK | {"attention": "compressed"}, selection_bias=True, tied=False, head_dim=True),
+    "deepseek_v4": Family(
+        **_DEEPSEEK | {"attention": "compressed", "needs": ()}, selection_bias=True, tied=False, head_dim=True
+    ),
     "minimax_m2": Family(qk_norm="all", expert_width="intermediate_size", selection_bias=True, head_dim=True),
-    "mimo": Family(o_bias=False, needs=("attention_bias",)),
+    "mimo": Family(qkv_bias=True, o_bias=False),
     "gpt_oss": Family(
         qkv_bias=True,
         sinks=True,
@@ -83,7 +87,7 @@ FAMILIES = {
         dense_width="intermediate_size_mlp",
         shared="one",
         tied=False,
-        needs=("attention_chunk_size",),
+        needs=("attention_chunk_size", "intermediate_size_mlp"),
     ),
     "gemma4_text": Family(qk_norm="head", norms=4, head_dim=True, needs=_GEMMA4_SWITCHES),
     "nemotron-nas": Family(),

@@ -295,6 +295,8 @@ BAD = [
     ("gemma-4-26b-a4b", without("global_head_dim"), "global_head_dim is missing"),
     ("gemma-4-26b-a4b", adding(hidden_size_per_layer_input=256), "hidden_size_per_layer_input is 256; only 0"),
     ("gemma-4-26b-a4b", adding(tie_word_embeddings=False), "tie_word_embeddings differs"),
+    ("deepseek-v3", without("intermediate_size"), "intermediate_size is missing"),
+    ("llama-4-maverick", without("intermediate_size_mlp"), "intermediate_size_mlp is missing"),
     ("llama-4-maverick", without("attention_chunk_size"), "attention_chunk_size is missing"),
     ("llama-4-maverick", adding(moe_layers=[0]), "interleave_moe_layer_step and moe_layers disagree"),
     ("qwen3.5-27b", adding(full_attention_interval=3), "layer_types and full_attention_interval disagree"),
