@@ -136,12 +136,35 @@ def test_pages_of_the_book_are_not_left_out():
     assert not any(excluded(source) for source in sources)
 
 
-def test_no_script_lies_where_the_book_would_add_it_to_every_page():
+def test_no_folder_from_which_every_script_would_go_into_every_page():
     assert not (ROOT / "_static").exists()
-    assert not any((ROOT / "book" / "_theme").rglob("*.js"))
 
 
 def test_the_lock_file_names_no_registry():
     lock = (ROOT / "package-lock.json").read_text(encoding="utf-8")
     assert "resolved" not in lock and "registry" not in lock
     assert lock.count('"integrity"') == 3
+
+
+def test_a_change_of_the_package_runs_every_page_again(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
+    from frozen_explorers import digest
+
+    chips = tmp_path / "cotune" / "data" / "chips.toml"
+    chips.parent.mkdir(parents=True)
+    chips.write_text("peak = 1")
+    before = digest(tmp_path)
+    assert digest(tmp_path) == before
+    chips.write_text("peak = 2")
+    assert digest(tmp_path) != before
+
+
+def test_maths_is_typeset_or_refused(book, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
+    from temml_math import Typesetter
+
+    typesetter = Typesetter(ROOT / ".vendor")
+    assert "<mfrac>" in typesetter.mathml(r"\frac{1}{b_A}", display=False)
+    with pytest.raises(ValueError, match="end of input"):
+        typesetter.mathml(r"\frac{1", display=True)
+    typesetter.close()
