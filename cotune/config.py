@@ -204,8 +204,9 @@ _EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
 _TOP = ("num_experts_per_tok", "experts_per_token", "top_k_experts")
 
 
-def _is_moe(keys):
-    return bool(keys.integer(*_EXPERTS, default=0, least=0))
+def _is_moe(keys, family):
+    least = 1 if family.moe else 0
+    return bool(keys.integer(*_EXPERTS, default=REQUIRED if family.moe else 0, least=least))
 
 
 def _moe_layers(keys, family, n):
@@ -317,7 +318,7 @@ def _mixers(keys, family, known, n):
 def _ffns(keys, family, known, n):
     """The FFN of each layer, equal ones the same object."""
     sparse, made = (False,) * n, {}
-    if _is_moe(keys):
+    if _is_moe(keys, family):
         sparse, made = _moe_layers(keys, family, n), {True: _moe(keys, family, known)}
     if not all(sparse):
         made[False] = _dense(keys, family)

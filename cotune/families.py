@@ -15,6 +15,7 @@ class Family:
     qkv_bias, o_bias : value where the config has no attention_bias; o_bias None follows qkv_bias
     attention : "" full or windowed, "latent", "sparse", "compressed"; norms : norm vectors per layer
     all_windowed : a sliding_window without a list of layers holds for every layer
+    moe      : experts must be there; without it a config has them only if it says so
     expert_width : the key of one expert's width; dense_width : of a dense layer
     shared   : "" none, "count" (n_shared_experts), "width" (shared_expert_intermediate_size), "count and width"
                (n_shared_experts and moe_shared_expert_intermediate_size), "one" (never said)
@@ -32,6 +33,7 @@ class Family:
     gated: bool = True
     expert_width: str = "moe_intermediate_size"
     dense_width: str = "intermediate_size"
+    moe: bool = False
     shared: str = ""
     shared_gate: bool = False
     expert_bias: bool = False
@@ -43,27 +45,33 @@ class Family:
 
 
 _QWEN35 = {"qk_norm": "head", "gated_attention": True, "head_dim": True}
-_DEEPSEEK = {"attention": "latent", "shared": "count", "needs": ("intermediate_size",)}
+_DEEPSEEK = {"attention": "latent", "moe": True, "shared": "count", "needs": ("intermediate_size",)}
 _GEMMA4_SWITCHES = ("hidden_size_per_layer_input", "num_kv_shared_layers", "use_double_wide_mlp")
 
 FAMILIES = {
     "llama": Family(),
     "mistral": Family(all_windowed=True),
-    "mixtral": Family(all_windowed=True, expert_width="intermediate_size"),
+    "mixtral": Family(all_windowed=True, expert_width="intermediate_size", moe=True),
     "qwen2": Family(qkv_bias=True, o_bias=False),
-    "qwen2_moe": Family(qkv_bias=True, o_bias=False, shared="width", shared_gate=True),
+    "qwen2_moe": Family(qkv_bias=True, o_bias=False, shared="width", shared_gate=True, moe=True),
     "qwen3": Family(qk_norm="head", head_dim=True),
-    "qwen3_moe": Family(qk_norm="head", head_dim=True),
+    "qwen3_moe": Family(qk_norm="head", head_dim=True, moe=True),
     "exaone4": Family(qk_norm="head"),
     "olmo2": Family(qk_norm="all"),
     "olmo3": Family(qk_norm="all"),
     "glm4_moe": Family(
-        qk_norm="said", o_bias=False, shared="count", selection_bias=True, head_dim=True, needs=("intermediate_size",)
+        qk_norm="said",
+        o_bias=False,
+        moe=True,
+        shared="count",
+        selection_bias=True,
+        head_dim=True,
+        needs=("intermediate_size",),
     ),
     "gemma3_text": Family(qk_norm="head", norms=4, head_dim=True, tied=True),
-    "qwen3_next": Family(**_QWEN35, shared="width", shared_gate=True),
+    "qwen3_next": Family(**_QWEN35, shared="width", shared_gate=True, moe=True),
     "qwen3_5_text": Family(**_QWEN35),
-    "qwen3_5_moe_text": Family(**_QWEN35, shared="width", shared_gate=True),
+    "qwen3_5_moe_text": Family(**_QWEN35, shared="width", shared_gate=True, moe=True),
     "deepseek_v2": Family(**_DEEPSEEK),
     "deepseek_v3": Family(**_DEEPSEEK, selection_bias=True),
     "deepseek_v32": Family(**_DEEPSEEK | {"attention": "sparse"}, selection_bias=True),
@@ -71,9 +79,10 @@ FAMILIES = {
     "deepseek_v4": Family(
         **_DEEPSEEK | {"attention": "compressed", "needs": ()}, selection_bias=True, tied=False, head_dim=True
     ),
-    "minimax_m2": Family(qk_norm="all", expert_width="intermediate_size", selection_bias=True, head_dim=True),
+    "minimax_m2": Family(qk_norm="all", expert_width="intermediate_size", selection_bias=True, head_dim=True, moe=True),
     "mimo": Family(qkv_bias=True, o_bias=False),
     "gpt_oss": Family(
+        moe=True,
         qkv_bias=True,
         sinks=True,
         expert_width="intermediate_size",
@@ -82,6 +91,7 @@ FAMILIES = {
         head_dim=True,
     ),
     "llama4_text": Family(
+        moe=True,
         qk_norm="unweighted",
         expert_width="intermediate_size",
         dense_width="intermediate_size_mlp",

@@ -83,7 +83,10 @@ class Keys:
 
     def integer(self, *names, default=REQUIRED, least=1):
         """The whole number under the first of `names` that is given; several names must agree."""
-        given = [name for name in names if self.has(name)] or [names[0]]
+        given = [name for name in names if self.has(name)]
+        if not given and default is REQUIRED:
+            raise ConfigError(f"{' or '.join(names)} is missing; a config of this model_type must give it.")
+        given = given or names[:1]
         values = [self.value(name, default) for name in given]
         for name, value in zip(given, values, strict=True):
             if value is default and not self.has(name):
