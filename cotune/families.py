@@ -68,7 +68,7 @@ FAMILIES = {
         head_dim=True,
         needs=("intermediate_size",),
     ),
-    "gemma3_text": Family(qk_norm="head", norms=4, head_dim=True, tied=True),
+    "gemma3_text": Family(qk_norm="head", norms=4, head_dim=True, tied=True, needs=("sliding_window",)),
     "qwen3_next": Family(**_QWEN35, shared="width", shared_gate=True, moe=True),
     "qwen3_5_text": Family(**_QWEN35),
     "qwen3_5_moe_text": Family(**_QWEN35, shared="width", shared_gate=True, moe=True),
@@ -89,6 +89,7 @@ FAMILIES = {
         expert_bias=True,
         router_bias=True,
         head_dim=True,
+        needs=("sliding_window",),
     ),
     "llama4_text": Family(
         moe=True,

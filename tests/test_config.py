@@ -359,11 +359,24 @@ def test_infinity_in_a_key_that_does_not_matter_is_read():
 # --- families nobody told us about ----------------------------------------------------------------------------------
 
 
-def test_an_unknown_family_of_known_parts_is_read_with_a_warning():
-    config = loaded("deepseek-v3") | {"model_type": "deepseek_v9"}
-    with pytest.warns(ConfigWarning, match="model_type 'deepseek_v9' is not known; .* Dense, Latent, MoE"):
-        model = read_config(config)
-    assert same_structure(model, model_named("deepseek-v3"))
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("deepseek-v3", "Dense, Latent, MoE"),
+        ("llama-3.1-70b", "Dense, Full"),
+        ("mixtral-8x22b", "Full, MoE"),
+        ("minimax-m2.5", "Full, MoE"),  # left out until the reader was finished, as were the next two
+        ("kimi-k2.5", "Dense, Latent, MoE"),
+        ("mimo-7b", "Dense, Full"),
+    ],
+)
+def test_an_unknown_family_of_known_parts_is_read_with_a_warning(name, kinds):
+    config = loaded(name)
+    text_of(config)["model_type"] = "never_seen"
+    with pytest.warns(ConfigWarning, match=f"model_type 'never_seen' is not known; .* {kinds} "):
+        got, right = answer(read_config(config)), answer(model_named(name))
+    close = {key: pytest.approx(value, rel=3e-5) for key, value in right.items()}
+    assert got == (close if name == "mimo-7b" else right)  # that no bias is on its output, no key of MiMo says
 
 
 @pytest.mark.parametrize(
