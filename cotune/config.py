@@ -600,6 +600,11 @@ def model_names():
 
 
 @cache
+def _shipped(name):
+    text = (resources.files("cotune") / "data" / "models" / f"{name}.json").read_text(encoding="utf-8")
+    return read_config(text, name=name)
+
+
 def model_named(name):
     """Return the shipped Model called `name`, read from its real config.json.
 
@@ -608,6 +613,4 @@ def model_named(name):
     >>> len(model_named("deepseek-v3").layers)
     61
     """
-    one_of("model", name, model_names())
-    text = (resources.files("cotune") / "data" / "models" / f"{name}.json").read_text(encoding="utf-8")
-    return read_config(text, name=name)
+    return _shipped(one_of("model", name, model_names()))

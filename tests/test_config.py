@@ -83,6 +83,8 @@ def test_a_shipped_model_bears_its_name_and_reads_without_a_warning(name):
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(ValueError, match="unknown model 'gpt-5'; known: .*deepseek-v3, .*qwen3-8b"):
         model_named("gpt-5")
+    with pytest.raises(ValueError, match="unknown model .'qwen3-8b'.; known: "):
+        model_named(["qwen3-8b"])
 
 
 @pytest.mark.parametrize(
