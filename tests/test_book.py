@@ -136,9 +136,8 @@ def test_pages_of_the_book_are_not_left_out():
     assert not any(excluded(source) for source in sources)
 
 
-def test_no_script_lies_where_the_book_would_add_it_to_every_page():
+def test_no_folder_from_which_every_script_would_go_into_every_page():
     assert not (ROOT / "_static").exists()
-    assert not any((ROOT / "book" / "_theme").rglob("*.js"))
 
 
 def test_the_lock_file_names_no_registry():

@@ -15,7 +15,7 @@ TEACH = sorted((ROOT / "cotune" / "teach").rglob("*.py"))
 HOSTS = re.compile(r"pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|(?:deb|security)\.debian\.org|anaconda\.org")
 PATHS = re.compile(r"(?<![\w.~*)}\]/<-])(?:/(?:work|root|home|Users|tmp|opt|mnt|usr/(?!bin/env\b))\b|[A-Z]:\\)")
 STORED = {"text/plain", "text/markdown"}  # no picture and no widget: nbval compares text
-SMALLEST_RATE = 1e11  # slower than any memory of a chip here
+SMALLEST_RATE = 5e11  # slower than any memory of a chip here
 
 
 def name(path):

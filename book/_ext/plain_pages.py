@@ -50,6 +50,5 @@ def setup(app):
     app.connect("config-inited", add_style)
     app.connect("build-finished", correct_pages)
     app.add_css_file("course.css")
-    # Search shows an excerpt of each hit, for which it fetches the page; a page opened from disk may fetch nothing.
-    app.add_js_file(None, body='if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;')
+    app.add_js_file("course.js", loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,8 +14,9 @@ PAGES = [f"{name}.html" for name in [*CONTENT, "index", "genindex", "search"]]
 # Script of a stock Jupyter Book 1.0.4.post1 page with the same themes, unpacked, in bytes (measured 2026-11-30).
 STOCK_SCRIPT = 1_570_000
 # After a change of width or theme: boxes that scroll have become tab stops, colours have faded over.
-SETTLED = """() => [...document.querySelectorAll("pre")].every(e => e.scrollWidth <= e.clientWidth || e.tabIndex === 0)
-  && document.getAnimations().every(a => a.playState !== "running")"""
+SETTLED = """() => [...document.querySelectorAll("pre")].every(
+    box => !box.checkVisibility() || box.scrollWidth <= box.clientWidth || box.tabIndex === 0
+) && document.getAnimations().every(fade => fade.playState !== "running")"""
 every_page = pytest.mark.parametrize("name", PAGES)
 
 
