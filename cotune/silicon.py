@@ -231,7 +231,7 @@ def decode_table():
     Source: as `gemm_table`.
 
     >>> len(decode_table().where(chip="gb300", dtype="bfloat16", batch=16))
-    72
+    67
     """
     return read_table(FOLDER / "decode_gqa.csv", DECODE_COLUMNS)
 
