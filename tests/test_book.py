@@ -144,3 +144,27 @@ def test_the_lock_file_names_no_registry():
     lock = (ROOT / "package-lock.json").read_text(encoding="utf-8")
     assert "resolved" not in lock and "registry" not in lock
     assert lock.count('"integrity"') == 3
+
+
+def test_a_change_of_the_package_runs_every_page_again(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
+    from frozen_explorers import digest
+
+    chips = tmp_path / "cotune" / "data" / "chips.toml"
+    chips.parent.mkdir(parents=True)
+    chips.write_text("peak = 1")
+    before = digest(tmp_path)
+    assert digest(tmp_path) == before
+    chips.write_text("peak = 2")
+    assert digest(tmp_path) != before
+
+
+def test_maths_is_typeset_or_refused(book, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
+    from temml_math import Typesetter
+
+    typesetter = Typesetter(ROOT / ".vendor")
+    assert "<mfrac>" in typesetter.mathml(r"\frac{1}{b_A}", display=False)
+    with pytest.raises(ValueError, match="end of input"):
+        typesetter.mathml(r"\frac{1", display=True)
+    typesetter.close()
