@@ -173,7 +173,6 @@ def _figure(chip, field):
 
 MODEL_HEADS = (
     "Model",
-    "Layers",
     "Parameters, billion",
     "Active, billion",
     "Active with embedding, billion",
@@ -181,6 +180,7 @@ MODEL_HEADS = (
     "First token, kB",
     "Slope, kB per token",
     "State, MB",
+    "Layers",
     "Config",
 )
 
@@ -217,7 +217,7 @@ def _model_row(model, name, repository):
         count.state_bytes(model).total / MEGA,
     )
     link = (repository, f"https://huggingface.co/{repository}", "")
-    return (name, layers_text(model), *map(number, values), Cell("", links=(link,)))
+    return (name, *map(number, values), layers_text(model), Cell("", links=(link,)))
 
 
 def layers_text(model):
