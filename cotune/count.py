@@ -330,6 +330,25 @@ def weight_bytes(model, format="bf16", *, tp=1, kept=KEPT, kept_format="bf16"):
     )
 
 
+def active_weight_bytes(model, format="bf16", *, tp=1, kept=KEPT, kept_format="bf16"):
+    """Return the Breakdown of weight bytes per GPU that one token reads: `top` experts, everything else once.
+
+    The input embedding is left out (a token reads one row of it), the head of a tied model is in. Formats as in
+    weight_bytes.
+
+    >>> from cotune.config import model_named
+    >>> round(active_weight_bytes(model_named("deepseek-v3")).total / 1e9, 2)  # 2 bytes for each active parameter
+    73.25
+    """
+    narrow, wide = format_named(format).bytes_per_element, format_named(kept_format).bytes_per_element
+
+    def one(w, many):
+        read = w.n * w.k * w.used // w.cut * pieces(w.cut, tp) * many
+        return read * (narrow if w.matrix and w.part not in kept else wide)
+
+    return _sum((w.part, one(w, many)) for w, many in weights(model) if w.part != "embedding")
+
+
 def caches(attention):
     """Return the Cache streams of one attention kind; linear and state-space layers have none."""
     match attention:

@@ -13,9 +13,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from cotune import gemm
+from cotune import gemm, layer, roofline
 from cotune.arguments import one_of
 from cotune.chip import chip_named
+from cotune.model import Full, Layer
 from cotune.roofline import Time
 from cotune.units import MICRO
 
@@ -29,6 +30,9 @@ OPERANDS = {
     "fp8_block": ("fp8_1x128", "fp8_128x128", "bf16"),
     "nvfp4": ("nvfp4", "nvfp4", "bf16"),
 }
+
+# Format of the KV cache behind each dtype of decode_gqa.csv; queries, new keys and results are BF16.
+KV_FORMATS = {"bfloat16": "bf16", "fp8": "fp8"}
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,11 @@ def dtype(text):
     return one_of("dtype", text, OPERANDS)
 
 
+def kv_dtype(text):
+    """Return `text` if decode_gqa.csv may use it as the dtype of a cache; else raise ValueError listing those."""
+    return one_of("kv_cache_dtype", text, KV_FORMATS)
+
+
 def count(text):
     """Return a whole number above 0; else raise ValueError.
 
@@ -198,5 +207,46 @@ def ideal(table):
         rows = (table["chip"] == chip) & (table["dtype"] == kind)
         a, b, c = OPERANDS[kind]
         time = gemm.time(*(table[size][rows] for size in "mnk"), chip_named(chip), a=a, b=b, c=c)
+        limits[:, rows] = time.math, time.memory
+    return Time(*limits)
+
+
+DECODE_COLUMNS = (
+    Column("gpu", "chip", chip_id),
+    Column("kv_cache_dtype", "dtype", kv_dtype),
+    Column("batch_requests", "batch", count),
+    Column("q_heads", "heads", count),
+    Column("kv_heads", "kv_heads", count),
+    Column("head_dim_elems", "head_dim", count),
+    Column("kv_len_tokens", "context", count),
+    Column("latency_us", "latency", microseconds),
+)
+
+
+@cache
+def decode_table():
+    """Return measured decode steps of the attention of one layer: every request adds a token and reads its cache.
+
+    Columns chip, dtype (of the cache), batch, heads, kv_heads, head_dim, context (tokens), latency (seconds).
+    Source: as `gemm_table`.
+
+    >>> len(decode_table().where(chip="gb300", dtype="bfloat16", batch=16))
+    67
+    """
+    return read_table(FOLDER / "decode_gqa.csv", DECODE_COLUMNS)
+
+
+def ideal_decode(table):
+    """Return the ideal roofline.Time of every row of a table of decode steps, as arrays, in seconds."""
+    limits = np.empty((2, len(table)))
+    kinds = ("chip", "dtype", "heads", "kv_heads", "head_dim")
+    for chip, kind, heads, kv_heads, head_dim in set(zip(*(table[k].tolist() for k in kinds), strict=True)):
+        wanted = dict(zip(kinds, (chip, kind, heads, kv_heads, head_dim), strict=True))
+        rows = np.logical_and.reduce([table[name] == value for name, value in wanted.items()])
+        one = Layer(Full(heads, kv_heads, head_dim), None, norms=0)
+        *_, attention = layer.kernels(
+            one, heads * head_dim, 1, table["context"][rows] - 1, batch=table["batch"][rows], kv=KV_FORMATS[kind]
+        )
+        time = roofline.time(attention.work, chip, attention.unit)
         limits[:, rows] = time.math, time.memory
     return Time(*limits)

@@ -12,6 +12,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="cotune-progress-")
 def pytest_runtest_protocol(item):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(
-            "COTUNE_PROGRESS", str(Path(FOLDER.name) / f"{item.path.stem}.json")
+            "COTUNE_PROGRESS",
+            str(Path(FOLDER.name) / f"{item.path.stem}.json"),
         )
         return (yield)

@@ -18,7 +18,8 @@ def book(tmp_path_factory):
         assert (folder / "index.html").exists(), f"COTUNE_BOOK={ready} has no index.html; run `make book` first"
         return folder
     output = tmp_path_factory.mktemp("book")
-    command = [sys.executable, "-m", "jupyter_book", "build", str(ROOT), "-W", "--keep-going", "--path-output", output]
+    tool = Path(sys.executable).with_name("jupyter-book")
+    command = [tool, "build", str(ROOT), "-W", "--keep-going", "--path-output", output]
     build = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
     assert build.returncode == 0, build.stdout[-3000:] + build.stderr[-3000:]
     return output / "_build" / "html"

@@ -62,21 +62,23 @@ def test_drawing_twice_gives_the_same():
 
 def ends(d):
     """Vertices of a path in the short form, back in absolute points."""
-    (start, moves) = re.fullmatch(r"M(\S+ \S+)l(.*)", d).groups()
-    numbers = [float(n) for n in re.findall(r"-?[\d.]+", moves)]
-    points = np.array([float(n) for n in start.split()] + numbers).reshape(-1, 2)
-    return np.cumsum(points, axis=0)
+    start, _, moves = re.fullmatch(r"M([^l]+)(l(.+))?", d).group(1, 2, 3)
+    numbers = [float(n) for n in (start + " " + (moves or "")).split()]
+    return np.cumsum(np.array(numbers).reshape(-1, 2), axis=0)
 
 
-@given(st.lists(st.tuples(*[st.floats(0, 500)] * 2), min_size=2, max_size=40))
+@given(st.lists(st.tuples(*[st.floats(0, 500)] * 2), min_size=1, max_size=40))
 def test_short_paths_stay_within_a_tenth_of_a_point(points):
-    d = "M" + " L".join(f"{x:.6f} {y:.6f}".replace(" ", " ") for x, y in points)
-    d = re.sub(r"([ML])(\S)", r"\1 \2", d)
-    short = ends(svg._short_path(d))
+    short = ends(svg._short_path("M " + " L ".join(f"{x:.6f} {y:.6f}" for x, y in points)))
     kept = np.array(points)
     assert np.abs(short[-1] - kept[-1]).max() <= 0.051
     for point in short:
         assert np.abs(kept - point).max(axis=1).min() <= 0.051
+
+
+def test_paths_of_one_point_and_of_several_pieces():
+    assert svg._short_path("M 1 2") == "M1 2"
+    assert svg._short_path("M 1 2 L 1 2 L 3 4 z M 5 6 L 7 8") == "M1 2l0 0 2 2zM5 6l2 2"
 
 
 @given(st.lists(st.lists(st.text("abc", min_size=1, max_size=2), max_size=8), max_size=8))

@@ -27,5 +27,6 @@ def outdated(app, env, added, changed, removed):
 
 def setup(app):
     os.environ["COTUNE_STATIC"] = "1"
+    os.environ["COTUNE_PROGRESS"] = os.path.join(app.doctreedir, "nobody.json")  # a reader's own is not for the page
     app.connect("env-get-outdated", outdated)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

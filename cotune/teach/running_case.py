@@ -1,12 +1,16 @@
 """The running case: one model of about 30 billion parameters that the course designs, lesson by lesson.
 
-Lesson 02 starts it as a plain transformer: four GEMMs a block (gemm.linear_layers) and an output head.
-Attention itself and its KV cache come later, so the times here are those of the linear layers alone.
+Lesson 02 starts it as a plain transformer: four GEMMs a block (gemm.linear_layers) and an output head. Its times are
+those of the linear layers alone. Lesson 06 turns it into a Model, and adds attention and its KV cache.
 """
 
 from dataclasses import dataclass
 
-from cotune import gemm
+import numpy as np
+
+from cotune import count, gemm, layer
+from cotune.chip import chip_named
+from cotune.model import Dense, Full, Layer, Model
 
 
 @dataclass(frozen=True)
@@ -49,3 +53,29 @@ def rates(draft, chip, tokens):
     """Return (tokens/s per user, tokens/s per GPU) of decode with `tokens` requests on one GPU."""
     time = step_time(draft, chip, tokens)
     return 1 / time, tokens / time
+
+
+HEAD_DIM = 128
+
+
+def as_model(draft, kv_heads):
+    """Return the draft as a Model with heads of 128 and this many KV heads; all of them is multi-head attention."""
+    heads = draft.hidden // HEAD_DIM
+    block = Layer(Full(heads, kv_heads, HEAD_DIM), Dense(draft.ffn, gated=False))
+    return Model("running case", draft.hidden, draft.vocab, tied=False, layers=(block,) * draft.layers)
+
+
+def decode_rates(model, chip, batch, context):
+    """Return (tokens/s per user, tokens/s per GPU) of decode in BF16 with attention, on one GPU.
+
+    Every request has `context` tokens in its cache; batch may be an array. Times of kernels add.
+    """
+    one = layer.time(layer.kernels(model.layers[0], model.hidden, 1, context - 1, batch=batch), chip).total
+    time = len(model.layers) * one + layer.time([layer.head_kernel(model, batch)], chip).total
+    return 1 / time, batch / time
+
+
+def most_requests(model, chip, context):
+    """Return how many requests of `context` tokens fit beside the BF16 weights on one chip: floor((C - W) / KV)."""
+    room = chip_named(chip).capacity - count.weight_bytes(model).total
+    return int(np.floor(room / count.kv_bytes(model, context).total))

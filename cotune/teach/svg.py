@@ -147,13 +147,14 @@ def _short_path(d):
             i += 1
             continue
         new_x, new_y = round(float(tokens[i + 1]) * 10), round(float(tokens[i + 2]) * 10)
+        first = i > 0 and tokens[i - 3] == "M"
         if tokens[i] == "M":
-            out.append(f"M{new_x / 10:g} {new_y / 10:g}l")
-        elif (new_x, new_y) != (x, y) or tokens[i - 3] == "M":
-            out.append(f"{(new_x - x) / 10:g} {(new_y - y) / 10:g} ")
+            out.append(f"M{new_x / 10:g} {new_y / 10:g}")
+        elif first or (new_x, new_y) != (x, y):
+            out.append(f"{'l' if first else ' '}{(new_x - x) / 10:g} {(new_y - y) / 10:g}")
         x, y = new_x, new_y
         i += 3
-    return "".join(out).replace(" z", "z").strip()
+    return "".join(out)
 
 
 def pack(frames):

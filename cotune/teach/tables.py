@@ -1,9 +1,15 @@
 """Tables that a page, a notebook and a screen reader can all read: HTML with headers, and plain text."""
 
+import csv
+from collections import Counter
 from dataclasses import dataclass
 from html import escape
+from importlib import resources
 
+from cotune import count
 from cotune.chip import CHIPS, FIELDS, STATUSES, chip_named, sources
+from cotune.config import model_named, model_names
+from cotune.units import GIGA, KILO, MEGA
 
 # The first column stays while a wide table scrolls, on the page's own background: the book's or JupyterLab's.
 ROW_HEAD = (
@@ -163,3 +169,64 @@ def _shown(chip, field):
 def _figure(chip, field):
     status = chip.figure(field).status
     return Cell(_shown(chip, field), status if status in ("derived", "announced", "unverified") else "")
+
+
+MODEL_HEADS = (
+    "Model",
+    "Parameters, billion",
+    "Active, billion",
+    "Active with embedding, billion",
+    "Weights in BF16, GB",
+    "First token, kB",
+    "Slope, kB per token",
+    "State, MB",
+    "Layers",
+    "Config",
+)
+
+MODEL_NOTES = (
+    "Counted from each config: the text model, without vision tower and layers for multi-token prediction.",
+    "First token, slope and state are bytes of one sequence in BF16 (recurrent states in FP32, unless the config says "
+    "otherwise): what its first token takes, what each further one takes once windows are full, and what mixers keep "
+    "whatever its length.",
+)
+
+
+def models_table():
+    """Return the Table of the models that come with the course: layers, counts, and where each config is from."""
+    with (resources.files("cotune") / "data/models/sources.csv").open(encoding="utf-8") as file:
+        repositories = {row["name"]: row["repository"] for row in csv.DictReader(file)}
+    rows = tuple(_model_row(model_named(name), name, repositories[name]) for name in model_names())
+    return Table(
+        caption=f"The {len(rows)} models that come with the course",
+        heads=MODEL_HEADS,
+        rows=rows,
+        compact=True,
+        notes=MODEL_NOTES,
+    )
+
+
+def _model_row(model, name, repository):
+    values = (
+        count.parameters(model).total / GIGA,
+        count.active_parameters(model).total / GIGA,
+        count.active_parameters(model, embedding=True).total / GIGA,
+        count.weight_bytes(model).total / GIGA,
+        count.kv_bytes_first_token(model).total / KILO,
+        count.kv_bytes_per_token(model).total / KILO,
+        count.state_bytes(model).total / MEGA,
+    )
+    link = (repository, f"https://huggingface.co/{repository}", "")
+    return (name, *map(number, values), layers_text(model), Cell("", links=(link,)))
+
+
+def layers_text(model):
+    """Say in a few words which kinds of layers a model has, the commonest first.
+
+    >>> layers_text(model_named("mixtral-8x7b")), layers_text(model_named("gpt-oss-120b"))
+    ('32 Full with MoE', '18 Window with MoE, 18 Full with MoE')
+    """
+    kinds = Counter(
+        " with ".join(type(part).__name__ for part in (layer.attention, layer.ffn) if part) for layer in model.layers
+    )
+    return ", ".join(f"{many} {kind}" for kind, many in kinds.most_common())

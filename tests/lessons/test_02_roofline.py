@@ -17,6 +17,14 @@ def shown():
     return {s.title: s for s in lesson.run("02_roofline")[1]}
 
 
+def test_table_2_agrees_with_every_printed_digit():
+    names, _ = lesson.run("02_roofline")
+    assert names["same"] == 9
+    # without the block scales the reads do not come out
+    for m, line in names["PRINTED"].items():
+        assert not names["agree"](0.5 * (m * 512 + 8192 * 512) / 8e12 / 1e-6, line.split()[1])
+
+
 def layer(tokens, ffn, format):
     return gemm.time(tokens, 8192, ffn, chip_named("gb300"), **operands(format))
 

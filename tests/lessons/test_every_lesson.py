@@ -71,7 +71,7 @@ def test_cells_are_short_and_hold_no_chip_constants(stem):
     for cell in lesson.cells(stem):
         assert len(cell.source.splitlines()) <= 15, cell.source
         if not cell.metadata.get("jupyter", {}).get("source_hidden"):
-            assert max(map(len, cell.source.splitlines())) <= 84, f"the page cuts this line off: {cell.source}"
+            assert max(map(len, cell.source.splitlines())) <= 78, f"the page cuts this line off: {cell.source}"
         assert not re.search(r"\d(?:\.\d+)?e1[2-6]", cell.source), f"take this from chips.toml: {cell.source}"
 
 

@@ -10,7 +10,7 @@ from cotune.teach.grade import choose, numeric, within
 from cotune.teach.prose import number
 from cotune.teach.quiz import Question
 from cotune.teach.running_case import FIRST, operands, rates
-from cotune.units import TERA
+from cotune.units import PETA, TERA
 
 H100, GB300, H200 = (chip_named(name) for name in ("h100", "gb300", "h200"))
 
@@ -32,7 +32,7 @@ def _intensity():
 
 
 def _ridge():
-    return numeric("roofline-2", "Ridge point of that chip", "FLOP/B", 3.2e15 / 5e12)
+    return numeric("roofline-2", "Ridge point of that chip", "FLOP/B", 3.2 * PETA / (5 * TERA))
 
 
 def _utilisation():

@@ -1,0 +1,76 @@
+"""What the figures of several lessons share: axes, corner captions, the looks of formats, and common controls."""
+
+from cotune.chip import CHIPS, chip_named
+from cotune.teach.explorer import choice
+from cotune.teach.prose import number
+from cotune.teach.svg import BLUE, GREEN, GRID, INK, MUTE, ORANGE
+
+FORMATS = ("bf16", "fp8", "nvfp4")
+TITLE = {"bf16": "BF16", "fp8": "FP8", "nvfp4": "NVFP4", "bfloat16": "BF16", "fp8_block": "block FP8"}
+LOOK = {"bf16": (BLUE, "-", "o"), "fp8": (GREEN, "--", "s"), "nvfp4": (ORANGE, "-.", "^")}
+BOX = [0.165, 0.14, 0.8, 0.82]
+
+
+def axes(fig, box=BOX, **settings):
+    """Axes with a light grid and no background of their own."""
+    ax = fig.add_axes(box)
+    ax.patch.set_visible(False)
+    ax.grid(color=GRID, lw=0.6)
+    ax.set_axisbelow(True)
+    ax.tick_params(length=2)
+    ax.set(**settings)
+    return ax
+
+
+def log_ticks(ax, x=(), y=()):
+    """Put plain numbers at the given places of logarithmic axes."""
+    for axis, places in ((ax.xaxis, x), (ax.yaxis, y)):
+        if len(places):
+            axis.set_major_locator(_fixed(places))
+            axis.set_major_formatter(lambda v, _: number(v, 6))
+            axis.set_minor_locator(_fixed([]))
+
+
+def _fixed(places):
+    from matplotlib.ticker import FixedLocator
+
+    return FixedLocator(places)
+
+
+def named(chip, format):
+    """The chip's name, with what has to be said about the figures that its roof uses."""
+    flag = chip.caveat(format, "bandwidth") if chip.figure(format).value is not None else ""
+    return f"{chip.name} ({flag})" if flag else chip.name
+
+
+def captions(ax, x, y):
+    """Two lines of text in a corner: whose roof it is, and the verdict."""
+    who = ax.text(x, y, "", color=MUTE, va="bottom")
+    return who, ax.annotate("", (x, y), (0, -4), textcoords="offset points", color=INK, va="top")
+
+
+def lacks(scene, chip, format):
+    """Whether the chip has no arithmetic for the format; the scene then shows that in place of its artists."""
+    lacking = chip.figure(format).value is None
+    for artist in scene.moving:
+        artist.set_visible(not lacking)
+    scene.who.set_text(f"{named(chip, format)}, {TITLE[format]}")
+    if lacking:
+        scene.verdict.set_text(f"no {TITLE[format]} arithmetic")
+    return lacking
+
+
+def said_lacking(chip, format):
+    """The package's own words about a format that a chip lacks."""
+    try:
+        chip.peak(format)
+    except ValueError as error:
+        return f"{chip.name}: {error}. Choose another format or chip."
+
+
+def format_choice(default):
+    return choice("format", "Format", FORMATS, default, TITLE.get)
+
+
+def chip_choice(live):
+    return choice("chip", "Chip", CHIPS, "gb300", lambda c: chip_named(c).name, live=live)
