@@ -274,3 +274,9 @@ def test_wrong_arguments_are_named(call, message):
 
 def test_an_expected_number_of_tokens_cannot_be_a_fraction_of_an_expert():
     assert math.isclose(layer.distinct_experts(256, 8, 1), 8)
+
+
+def test_a_published_checkpoint_is_counted_to_the_byte():
+    """gpt-oss-120b on disk: experts in MXFP4, all else in BF16. Source: hf-mem issue 33."""
+    kept = (*count.KEPT, "attention")
+    assert count.weight_bytes(model_named("gpt-oss-120b"), "mxfp4", kept=kept).total == 65_248_815_744
