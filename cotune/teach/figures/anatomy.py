@@ -52,6 +52,15 @@ def grouped(breakdown):
     return shares | {REST: 100 - sum(shares.values())}
 
 
+def named_model(model):
+    """Return the Model of a control's value: a name that comes with the course, or the reader's own Model."""
+    return model_named(model) if isinstance(model, str) else model
+
+
+def title_of(model):
+    return model if isinstance(model, str) else model.name
+
+
 def billions(value):
     return f"{number(value / GIGA)} billion"
 
@@ -120,7 +129,7 @@ class WhatItHolds:
         self.who = fig.text(0.33, 0.9, "", color=MUTE)
 
     def update(self, *, model, context, format, tp):
-        m = model_named(model)
+        m, name = named_model(model), title_of(model)
         held = count.weight_bytes(m, format, tp=tp).total
         read = count.active_weight_bytes(m, format, tp=tp).total
         cache = count.kv_bytes(m, context, tp=tp).total
@@ -135,9 +144,9 @@ class WhatItHolds:
                 label.set(ha="left", color=INK)
         flop = layer.decode_flops(m, context, tp=tp)
         where = f" on each of {tp} GPUs" if tp > 1 else ""
-        self.who.set_text(f"{model}: {KINDS.get(model, 'your model')}")
+        self.who.set_text(f"{name}: {KINDS.get(model, 'your model')}")
         return (
-            f"{model} at {tokens_short(context)} tokens, weights in {format}{where}: {size(held)} of weights, of which "
+            f"{name} at {tokens_short(context)} tokens, weights in {format}{where}: {size(held)} of weights, of which "
             f"one token reads {size(read)}; {size(cache)} of cache in BF16"
             + (f" and {size(state)} of state" if state else " and no state")
             + f" for a sequence; {number(flop.total / GIGA)} GFLOP for the next token."
@@ -163,7 +172,7 @@ class Growth:
         ax.legend(loc="lower right", frameon=True, framealpha=1, facecolor=PAPER, edgecolor=PAPER)
 
     def update(self, *, model, context, format):
-        m = model_named(model)
+        m, name = named_model(model), title_of(model)
         first = count.kv_bytes_first_token(m, format).total
         slope = count.kv_bytes_per_token(m, format).total
         now, kept = count.kv_bytes(m, context, format).total, count.kv_bytes_reserved(m, context, format).total
@@ -171,10 +180,10 @@ class Growth:
         self.slip.set_ydata(first * self.contexts)
         self.kept.set_ydata(count.kv_bytes_reserved(m, self.contexts, format).total)
         self.here.set_data([context], [max(now, 1)])
-        self.who.set_text(f"{model}: {KINDS.get(model, 'your model')}")
+        self.who.set_text(f"{name}: {KINDS.get(model, 'your model')}")
         self.verdict.set_text(f"{size(now)} at {tokens_short(context)} tokens")
         return (
-            f"{model}, cache in {format}: the first token takes {size(first)}, a further one {size(slope)} once "
+            f"{name}, cache in {format}: the first token takes {size(first)}, a further one {size(slope)} once "
             f"windows are full, so {context:,} tokens need {size(now)}, where first token times context would say "
             f"{size(first * context)}; an engine with unified pages reserves {size(kept)}."
         )
@@ -201,7 +210,7 @@ class WhereFlopsGo:
         self.who = fig.text(0.27, 0.9, "", color=MUTE)
 
     def update(self, *, model, context):
-        m = model_named(model)
+        m, name = named_model(model), title_of(model)
         found = layer.decode_flops(m, context)
         shares = grouped(found)
         for bar, label, share in zip(self.bars, self.labels, shares.values(), strict=True):
@@ -210,9 +219,9 @@ class WhereFlopsGo:
             label.set(x=share - 1 if inside else share + 1, ha="right" if inside else "left")
             label.set(text=f"{number(share)} %", color=PAPER if inside else INK)
         seen = sum(found.parts.get(p, 0) for p in ("scores", "index scores"))
-        self.who.set_text(f"{model} at {tokens_short(context)} tokens")
+        self.who.set_text(f"{name} at {tokens_short(context)} tokens")
         return (
-            f"{model} makes one token at {tokens_short(context)} tokens with {number(found.total / GIGA)} GFLOP: "
+            f"{name} makes one token at {tokens_short(context)} tokens with {number(found.total / GIGA)} GFLOP: "
             f"{number(shares['attention'])} % in attention ({number(seen / found.total * 100)} % of all on the cache "
             f"itself), {number(shares['mixers'])} % in mixers, {number(shares['dense FFN'] + shares['experts'])} % in "
             f"FFN and experts, {number(shares['embedding and head'])} % in the head."
@@ -346,9 +355,10 @@ class Frontier:
 CONTEXTS = tuple(2**n for n in (0, 7, 10, 12, 14, 15, 16, 17, 18, 20))
 
 
-def offered(mine):
-    """The models of the lesson, and the reader's own where it is another."""
-    return MODELS if mine in MODELS else (*MODELS, mine)
+def model_choice(mine, default):
+    """The models of the lesson, and the reader's own Model where it is another."""
+    known = mine.name in MODELS and mine == model_named(mine.name)
+    return choice("model", "Model", MODELS if known else (*MODELS, mine), default, title_of)
 
 
 def guess_controls():
@@ -358,8 +368,8 @@ def guess_controls():
 
 def hold_controls(mine):
     return [
-        choice("model", "Model", offered(mine), "deepseek-v3"),
-        slider("context", "Context", (1024, 8192, 32768, 131072, 262144), 8192, tokens_short),
+        model_choice(mine, "deepseek-v3"),
+        slider("context", "Context", (1024, 8192, 65536, 262144), 8192, tokens_short),
         choice("format", "Weights", ("bf16", "fp8", "nvfp4"), "bf16", str.upper),
         slider("tp", "GPUs (TP)", (1, 2, 4, 8, 16), 1, live=True),
     ]
@@ -367,7 +377,7 @@ def hold_controls(mine):
 
 def growth_controls(mine):
     return [
-        choice("model", "Model", offered(mine), "gpt-oss-120b"),
+        model_choice(mine, "gpt-oss-120b"),
         slider("context", "Context", CONTEXTS, 131072, tokens_short),
         choice("format", "Cache", ("bf16", "fp8", "nvfp4"), "bf16", str.upper, live=True),
     ]
@@ -375,7 +385,7 @@ def growth_controls(mine):
 
 def flop_controls(mine):
     return [
-        choice("model", "Model", offered(mine), "llama-3.1-70b"),
+        model_choice(mine, "llama-3.1-70b"),
         slider("context", "Context", CONTEXTS[2:], 16384, tokens_short),
     ]
 
