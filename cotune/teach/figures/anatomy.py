@@ -8,7 +8,7 @@ from cotune import count, layer, silicon
 from cotune.chip import chip_named
 from cotune.config import model_named
 from cotune.teach.explorer import choice, slider
-from cotune.teach.figures.parts import axes, captions, chip_choice, log_ticks
+from cotune.teach.figures.parts import axes, captions, chip_choice, guess_marks, log_ticks, move_marks
 from cotune.teach.prose import number
 from cotune.teach.running_case import FIRST, as_model, decode_rates, most_requests
 from cotune.teach.svg import BLUE, GREEN, INK, MUTE, ORANGE, PAPER, PURPLE
@@ -274,15 +274,8 @@ class Guess:
         self.reveal = reveal
 
     def setup(self, fig):
-        ax = axes(fig, [0.04, 0.34, 0.92, 0.52], xscale="log", xlim=(0.08, 1500), ylim=(0, 1), yticks=[])
-        ax.spines["left"].set_visible(False)
-        ax.set_xlabel("cache of one sequence (GB)")
-        log_ticks(ax, x=(0.1, 1, 10, 100, 1000))
-        names = (("you", PURPLE, "D"), ("counted", BLUE, "o"), ("published", ORANGE, "s"))
-        self.marks = []
-        for (name, colour, marker), height in zip(names[: 3 if self.reveal else 1], (0.75, 0.45, 0.15), strict=False):
-            (point,) = ax.plot([1], [height], marker, color=colour, ms=9)
-            self.marks.append((point, ax.text(1, height, name, color=colour, va="center"), height))
+        names = ("you", "counted", "published")[: 3 if self.reveal else 1]
+        self.marks = guess_marks(fig, names, (0.1, 1, 10, 100, 1000), "cache of one sequence (GB)")
 
     @classmethod
     def answers(cls):
@@ -292,9 +285,7 @@ class Guess:
 
     def update(self, *, guess):
         counted, published = self.answers()
-        for (point, label, height), value in zip(self.marks, (guess, counted, published), strict=False):
-            point.set_data([value], [height])
-            label.set(x=value * (1.3 if value < 100 else 1 / 1.3), y=height, ha="left" if value < 100 else "right")
+        move_marks(self.marks, (guess, counted, published), turn=100)
         if not self.reveal:
             return f"Your guess: {number(guess)} GB for {self.context:,} tokens. It is kept until the end."
         far = max(guess / counted, counted / guess)

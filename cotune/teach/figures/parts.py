@@ -3,7 +3,7 @@
 from cotune.chip import CHIPS, chip_named
 from cotune.teach.explorer import choice
 from cotune.teach.prose import number
-from cotune.teach.svg import BLUE, GREEN, GRID, INK, MUTE, ORANGE
+from cotune.teach.svg import BLUE, GREEN, GRID, INK, MUTE, ORANGE, PURPLE
 
 FORMATS = ("bf16", "fp8", "nvfp4")
 TITLE = {"bf16": "BF16", "fp8": "FP8", "nvfp4": "NVFP4", "bfloat16": "BF16", "fp8_block": "block FP8"}
@@ -74,3 +74,28 @@ def format_choice(default):
 
 def chip_choice(live):
     return choice("chip", "Chip", CHIPS, "gb300", lambda c: chip_named(c).name, live=live)
+
+
+GUESS_LOOKS = ((PURPLE, "D", 0.75), (BLUE, "o", 0.45), (ORANGE, "s", 0.15))
+
+
+def guess_marks(fig, names, ticks, xlabel):
+    """One logarithmic axis with a mark and a name for a guess and for what it is compared with."""
+    ax = axes(
+        fig, [0.04, 0.34, 0.92, 0.52], xscale="log", xlim=(ticks[0] / 1.25, ticks[-1] * 1.4), ylim=(0, 1), yticks=[]
+    )
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel(xlabel)
+    log_ticks(ax, x=ticks)
+    marks = []
+    for name, (colour, marker, height) in zip(names, GUESS_LOOKS, strict=False):
+        (point,) = ax.plot([1], [height], marker, color=colour, ms=9)
+        marks.append((point, ax.text(1, height, name, color=colour, va="center")))
+    return marks
+
+
+def move_marks(marks, values, turn):
+    """Move the marks to their values; a name stands right of its mark below `turn`, left of it above."""
+    for (point, label), value in zip(marks, values, strict=False):
+        point.set_xdata([value])
+        label.set(x=value * (1.28 if value < turn else 1 / 1.28), ha="left" if value < turn else "right")

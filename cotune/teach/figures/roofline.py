@@ -16,8 +16,10 @@ from cotune.teach.figures.parts import (
     captions,
     chip_choice,
     format_choice,
+    guess_marks,
     lacks,
     log_ticks,
+    move_marks,
     named,
     said_lacking,
 )
@@ -276,18 +278,8 @@ class Guess:
         self.reveal = reveal
 
     def setup(self, fig):
-        ax = axes(fig, [0.04, 0.34, 0.92, 0.52], xscale="log", xlim=(0.08, 120), ylim=(0, 1), yticks=[])
-        ax.spines["left"].set_visible(False)
-        ax.set_xlabel("share of peak (%)")
-        log_ticks(ax, x=(0.1, 0.3, 1, 3, 10, 30, 100))
-        self.marks = [self.mark(ax, "you", PURPLE, "D", 0.75)]
-        if self.reveal:
-            self.marks += [self.mark(ax, "ideal model", BLUE, "o", 0.45), self.mark(ax, "measured", ORANGE, "s", 0.15)]
-
-    @staticmethod
-    def mark(ax, name, colour, marker, height):
-        (point,) = ax.plot([1], [height], marker, color=colour, ms=9)
-        return point, ax.text(1, height, name, color=colour, va="center"), height
+        names = ("you", "ideal model", "measured")[: 3 if self.reveal else 1]
+        self.marks = guess_marks(fig, names, (0.1, 0.3, 1, 3, 10, 30, 100), "share of peak (%)")
 
     @classmethod
     def answers(cls):
@@ -300,10 +292,7 @@ class Guess:
 
     def update(self, *, guess):
         ideal, measured = self.answers()
-        for (point, label, height), share in zip(self.marks, (guess, ideal, measured), strict=False):
-            point.set_data([share], [height])
-            side = 1.25 if share < 10 else 1 / 1.25
-            label.set(x=share * side, y=height, ha="left" if share < 10 else "right")
+        move_marks(self.marks, (guess, ideal, measured), turn=10)
         rate = number(guess / 100 * chip_named(self.chip).peak(self.format) / TERA)
         if not self.reveal:
             return f"Your guess: {number(guess)} % of peak, that is {rate} TFLOP/s. It is kept until the end."
