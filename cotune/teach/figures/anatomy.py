@@ -73,6 +73,16 @@ def size(value):
     return f"{number(value / unit)} {name}"
 
 
+def many(number_, thing):
+    """A number of things in words: 1 token, 2 tokens."""
+    return f"{number_:,} {thing}" + ("" if number_ == 1 else "s")
+
+
+def beyond(model, context):
+    """A remark where a context is longer than the one the model is made for."""
+    return f" (made for {tokens_short(model.context)})" if model.context and context > model.context else ""
+
+
 def tokens_short(tokens):
     """A context as people write it: 131072 is 128K."""
     return f"{tokens // KIB**2}M" if tokens >= KIB**2 else f"{tokens // KIB}K" if tokens >= KIB else str(tokens)
@@ -146,7 +156,7 @@ class WhatItHolds:
         where = f" on each of {tp} GPUs" if tp > 1 else ""
         self.who.set_text(f"{name}: {KINDS.get(model, 'your model')}")
         return (
-            f"{name} at {tokens_short(context)} tokens, weights in {format}{where}: {size(held)} of weights, of which "
+            f"{name} at {tokens_short(context)} tokens{beyond(m, context)}, weights in {format.upper()}{where}: {size(held)} of weights, of which "
             f"one token reads {size(read)}; {size(cache)} of cache in BF16"
             + (f" and {size(state)} of state" if state else " and no state")
             + f" for a sequence; {number(flop.total / GIGA)} GFLOP for the next token."
@@ -165,8 +175,8 @@ class Growth:
         ax.yaxis.set_major_formatter(lambda v, _: size(v))
         ax.yaxis.set_minor_locator(_none())
         (self.need,) = ax.plot(self.contexts, self.contexts, "-", color=BLUE, lw=2.2, label="needed")
-        (self.slip,) = ax.plot(self.contexts, self.contexts, ":", color=ORANGE, lw=2, label="first token x context")
         (self.kept,) = ax.plot(self.contexts, self.contexts, "--", color=GREEN, lw=1.6, label="reserved, unified pages")
+        (self.slip,) = ax.plot(self.contexts, self.contexts, ":", color=ORANGE, lw=3.5, label="first token x context")
         (self.here,) = ax.plot([1], [1], "o", color=BLUE, ms=9)
         self.who, self.verdict = captions(ax, 1.3, 1.6e11)
         ax.legend(loc="lower right", frameon=True, framealpha=1, facecolor=PAPER, edgecolor=PAPER)
@@ -183,8 +193,8 @@ class Growth:
         self.who.set_text(f"{name}: {KINDS.get(model, 'your model')}")
         self.verdict.set_text(f"{size(now)} at {tokens_short(context)} tokens")
         return (
-            f"{name}, cache in {format}: the first token takes {size(first)}, a further one {size(slope)} once "
-            f"windows are full, so {context:,} tokens need {size(now)}, where first token times context would say "
+            f"{name}, cache in {format.upper()}: the first token takes {size(first)}, a further one {size(slope)} once "
+            f"windows are full, so {many(context, 'token')}{beyond(m, context)} need {size(now)}, where first token times context would say "
             f"{size(first * context)}; an engine with unified pages reserves {size(kept)}."
         )
 
@@ -221,7 +231,7 @@ class WhereFlopsGo:
         seen = sum(found.parts.get(p, 0) for p in ("scores", "index scores"))
         self.who.set_text(f"{name} at {tokens_short(context)} tokens")
         return (
-            f"{name} makes one token at {tokens_short(context)} tokens with {number(found.total / GIGA)} GFLOP: "
+            f"{name} makes one token at {tokens_short(context)} tokens{beyond(m, context)} with {number(found.total / GIGA)} GFLOP: "
             f"{number(shares['attention'])} % in attention ({number(seen / found.total * 100)} % of all on the cache "
             f"itself), {number(shares['mixers'])} % in mixers, {number(shares['dense FFN'] + shares['experts'])} % in "
             f"FFN and experts, {number(shares['embedding and head'])} % in the head."
@@ -249,18 +259,17 @@ class OnSilicon:
         self.roof.set_ydata(self.reach * MEGA / one.bandwidth / MICRO)
         self.points.set_data(megabytes, table["latency"] / MICRO)
         large = megabytes >= 100
-        self.who.set_text(f"{one.name}, {batch} request{'s' * (batch > 1)}, cache in {silicon.KV_FORMATS[dtype]}")
+        stored = f"{many(batch, 'request')} a step, cache in {silicon.KV_FORMATS[dtype].upper()}"
+        self.who.set_text(f"{one.name}, {stored}")
         self.verdict.set_text(f"median: {number(np.median(share))} % of the ideal")
         said = (
             f"those that read 100 MB or more reach {number(np.median(share[large]))} %"
             if large.any()
             else "none of them reads 100 MB"
         )
-        requests = "1 request" if batch == 1 else f"{batch} requests"
         return (
-            f"{one.name}, {requests} a step, cache in {silicon.KV_FORMATS[dtype]}: {len(table)} "
-            f"measured layers reach {number(np.median(share))} % of the ideal in the median; {said}. The fastest takes "
-            f"{number(table['latency'].min() / MICRO)} µs, whatever little it reads."
+            f"{one.name}, {stored}: {len(table)} measured layers reach {number(np.median(share))} % of the ideal in the median; {said}. None takes less "
+            f"than {number(table['latency'].min() / MICRO)} µs."
         )
 
 
@@ -336,7 +345,7 @@ class Frontier:
         )
         room = f"at most {most} fit" if most else "not even one fits"
         return (
-            f"{chip_named(chip).name}, {kv_heads} KV heads, {batch} request{'s' * (batch > 1)} of {context:,} tokens: "
+            f"{chip_named(chip).name}, {kv_heads} KV heads, {many(batch, 'request')} of {context:,} tokens: "
             f"{number(user)} tokens/s per user and {number(gpu)} per GPU. Each request holds {size(one)} of cache, and "
             f"{room}" + ("." if batch <= most else ", so this point is out of reach.")
         )
