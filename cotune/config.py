@@ -168,17 +168,32 @@ def _attention_kinds(keys, family, n):
         said["attn_type_list"] = keys.per_layer("attn_type_list", n, {1: "full"})
     if "attention_chunk_size" in keys.data:
         said["attention_chunk_size"] = _chunk_kinds(keys, n)
-    if keys.has("use_sliding_window") or (family.all_windowed and not said):
-        said["use_sliding_window"] = _window_kinds(keys, family, n)
+    windows = keys.flag("use_sliding_window", default=family.all_windowed)
+    if windows:
+        said["use_sliding_window" if keys.has("use_sliding_window") else "sliding_window"] = _window_kinds(keys, family, n)
+    elif keys.has("use_sliding_window"):  # false forbids windows and says nothing of other kinds
+        keys.skip("sliding_window")
     if not said:
-        if keys.has("sliding_window"):
+        if keys.has("sliding_window") and not keys.has("use_sliding_window"):
             raise ConfigError(f"sliding_window is {keys.data['sliding_window']}, but no key says which layers use it.")
         return ("full",) * n
     names, kinds = list(said), list(said.values())
     for name, other in zip(names[1:], kinds[1:], strict=True):
         if other != kinds[0]:
             raise ConfigError(f"{names[0]} and {name} disagree on the kind of at least one layer.")
+    _check_kinds(keys, family, names[0], kinds[0])
     return kinds[0]
+
+
+_CALLED = {"window": "sliding_attention", "chunk": "chunked_attention", "linear": "linear_attention"}
+
+
+def _check_kinds(keys, family, name, kinds):
+    """Refuse a kind of layer that the code of the family does not build, or that another key switches off."""
+    for kind in set(kinds) - {"full", *family.kinds}:
+        raise ConfigError(f"{name} asks for {_CALLED[kind]}, but no such layers are understood of this model_type.")
+    if "window" in kinds and not keys.flag("use_sliding_window", default=True):
+        raise ConfigError(f"{name} asks for {_CALLED['window']}, but use_sliding_window is false; it must be true.")
 
 
 def _chunk_kinds(keys, n):
@@ -196,8 +211,7 @@ def _window_kinds(keys, family, n):
     optional = "sliding_window" not in keys.data and not family.all_windowed
     size = 0 if optional else keys.nullable("sliding_window", least=0)
     first = keys.integer("max_window_layers", default=0, least=0)
-    on = keys.flag("use_sliding_window", default=True)
-    return tuple("window" if on and size and i >= first else "full" for i in range(n))
+    return tuple("window" if size and i >= first else "full" for i in range(n))
 
 
 _EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
@@ -480,7 +494,7 @@ def _guess(keys):
         attention = "sparse"
     width = "moe_intermediate_size" if keys.has("moe_intermediate_size") else "intermediate_size"
     keys.text("hidden_act", ("silu", "swish"))  # only with these does everyone use a gate
-    return Family(attention=attention, expert_width=width)
+    return Family(attention=attention, expert_width=width, kinds=tuple(_CALLED))
 
 
 def _layers(keys, family, name, known):

@@ -14,7 +14,8 @@ class Family:
                or "said" (by use_qk_norm, which must then be there)
     qkv_bias, o_bias : value where the config has no attention_bias; o_bias None follows qkv_bias
     attention : "" full or windowed, "latent", "sparse", "compressed"; norms : norm vectors per layer
-    all_windowed : a sliding_window without a list of layers holds for every layer
+    kinds    : what the code builds beside full attention: "window", "chunk", "linear"
+    all_windowed : a sliding_window holds for every layer
     moe      : experts must be there; without it a config has them only if it says so
     expert_width : the key of one expert's width; dense_width : of a dense layer
     shared   : "" none, "count" (n_shared_experts), "width" (shared_expert_intermediate_size), "count and width"
@@ -29,6 +30,7 @@ class Family:
     norms: int = 2
     gated_attention: bool = False
     sinks: bool = False
+    kinds: tuple[str, ...] = ()
     all_windowed: bool = False
     gated: bool = True
     expert_width: str = "moe_intermediate_size"
@@ -44,21 +46,23 @@ class Family:
     needs: tuple[str, ...] = ()
 
 
-_QWEN35 = {"qk_norm": "head", "gated_attention": True, "head_dim": True}
+_WINDOW = ("window",)
+_MISTRAL = {"all_windowed": True, "kinds": _WINDOW}
+_QWEN35 = {"qk_norm": "head", "gated_attention": True, "head_dim": True, "kinds": ("linear",)}
 _DEEPSEEK = {"attention": "latent", "moe": True, "shared": "count", "needs": ("intermediate_size",)}
 _GEMMA4_SWITCHES = ("hidden_size_per_layer_input", "num_kv_shared_layers", "use_double_wide_mlp")
 
 FAMILIES = {
     "llama": Family(),
-    "mistral": Family(all_windowed=True),
-    "mixtral": Family(all_windowed=True, expert_width="intermediate_size", moe=True),
-    "qwen2": Family(qkv_bias=True, o_bias=False),
+    "mistral": Family(**_MISTRAL),
+    "mixtral": Family(**_MISTRAL, expert_width="intermediate_size", moe=True),
+    "qwen2": Family(qkv_bias=True, o_bias=False, kinds=_WINDOW),
     "qwen2_moe": Family(qkv_bias=True, o_bias=False, shared="width", shared_gate=True, moe=True),
-    "qwen3": Family(qk_norm="head", head_dim=True),
+    "qwen3": Family(qk_norm="head", head_dim=True, kinds=_WINDOW),
     "qwen3_moe": Family(qk_norm="head", head_dim=True, moe=True),
-    "exaone4": Family(qk_norm="head"),
+    "exaone4": Family(qk_norm="head", kinds=_WINDOW),
     "olmo2": Family(qk_norm="all"),
-    "olmo3": Family(qk_norm="all"),
+    "olmo3": Family(qk_norm="all", kinds=_WINDOW),
     "glm4_moe": Family(
         qk_norm="said",
         o_bias=False,
@@ -68,7 +72,9 @@ FAMILIES = {
         head_dim=True,
         needs=("intermediate_size",),
     ),
-    "gemma3_text": Family(qk_norm="head", norms=4, head_dim=True, tied=True, needs=("sliding_window",)),
+    "gemma3_text": Family(
+        qk_norm="head", norms=4, head_dim=True, tied=True, kinds=_WINDOW, needs=("sliding_window",)
+    ),
     "qwen3_next": Family(**_QWEN35, shared="width", shared_gate=True, moe=True),
     "qwen3_5_text": Family(**_QWEN35),
     "qwen3_5_moe_text": Family(**_QWEN35, shared="width", shared_gate=True, moe=True),
@@ -80,7 +86,7 @@ FAMILIES = {
         **_DEEPSEEK | {"attention": "compressed", "needs": ()}, selection_bias=True, tied=False, head_dim=True
     ),
     "minimax_m2": Family(qk_norm="all", expert_width="intermediate_size", selection_bias=True, head_dim=True, moe=True),
-    "mimo": Family(qkv_bias=True, o_bias=False),
+    "mimo": Family(qkv_bias=True, o_bias=False, kinds=_WINDOW),
     "gpt_oss": Family(
         moe=True,
         qkv_bias=True,
@@ -89,6 +95,7 @@ FAMILIES = {
         expert_bias=True,
         router_bias=True,
         head_dim=True,
+        kinds=_WINDOW,
         needs=("sliding_window",),
     ),
     "llama4_text": Family(
@@ -98,9 +105,10 @@ FAMILIES = {
         dense_width="intermediate_size_mlp",
         shared="one",
         tied=False,
+        kinds=("chunk",),
         needs=("attention_chunk_size", "intermediate_size_mlp"),
     ),
-    "gemma4_text": Family(qk_norm="head", norms=4, head_dim=True, needs=_GEMMA4_SWITCHES),
+    "gemma4_text": Family(qk_norm="head", norms=4, head_dim=True, kinds=_WINDOW, needs=_GEMMA4_SWITCHES),
     "nemotron-nas": Family(),
     "nemotron_h": Family(norms=1, gated=False, shared="count and width", selection_bias=True, head_dim=True),
 }

@@ -180,6 +180,9 @@ ENCODINGS = [
     ("glm-5", adding(indexer_types=["full"] * 78, layer_types=["indexed_attention"] * 78)),
     ("minimax-m2.5", adding(attn_type_list=[1] * 62)),
     ("llama-3.1-8b", adding(head_dim=128)),
+    ("llama-3.1-8b", adding(layer_types=["full_attention"] * 32)),
+    ("qwen3.5-35b-a3b", adding(use_sliding_window=False)),
+    ("qwen3.5-35b-a3b", adding(use_sliding_window=False, sliding_window=4096, max_window_layers=28)),
 ]
 
 
@@ -188,6 +191,29 @@ def test_another_encoding_of_the_same_layers_reads_the_same(name, change):
     config = loaded(name)
     change(text_of(config))
     assert same_structure(read_config(config), model_named(name))
+
+
+def qwen3_next(**keys):
+    """The published config of Qwen3-Next-80B-A3B, which has no layer_types."""
+    config = {"model_type": "qwen3_next", "hidden_size": 2048, "num_hidden_layers": 48, "vocab_size": 151936}
+    config |= {"num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 256, "intermediate_size": 5120}
+    config |= {"num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 512, "decoder_sparse_step": 1}
+    config |= {"shared_expert_intermediate_size": 512, "mlp_only_layers": [], "tie_word_embeddings": False}
+    config |= {"linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 128}
+    config |= {"linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "full_attention_interval": 4}
+    return config | keys
+
+
+def test_a_switch_that_forbids_windows_says_nothing_of_linear_layers():
+    model = read_config(qwen3_next(use_sliding_window=False))
+    assert model == read_config(qwen3_next())
+    assert [type(one.attention) for one in model.layers[:4]] == [Linear, Linear, Linear, Full]
+    assert round(count.parameters(model).total / 1e9, 1) == 79.7  # published: 80B
+
+
+def test_windows_start_where_the_config_says():
+    model = read_config(loaded("qwen3-8b") | {"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 20})
+    assert [type(one.attention) for one in model.layers] == [Full] * 20 + [Window] * 16
 
 
 def test_dense_layers_between_experts_are_where_the_config_puts_them():
@@ -272,6 +298,18 @@ BAD = [
     ("llama-3.1-8b", adding(kv_lora_rank=512), "kv_lora_rank is 512, but nothing that is understood"),
     ("llama-3.1-8b", adding(num_attention_sinks=4), "num_attention_sinks is 4, but nothing that is understood"),
     ("llama-3.1-8b", adding(sliding_window=4096), "sliding_window is 4096, but no key says which layers use it"),
+    (
+        "llama-3.1-8b",
+        adding(sliding_window=4096, layer_types=["sliding_attention"] * 32),
+        "layer_types asks for sliding_attention, but no such layers are understood of this model_type",
+    ),
+    (
+        "qwen3-8b",
+        adding(sliding_window=4096, layer_types=["sliding_attention"] * 36),
+        "layer_types asks for sliding_attention, but use_sliding_window is false; it must be true",
+    ),
+    ("qwen3-235b-a22b", adding(use_sliding_window=True, sliding_window=4096, max_window_layers=0), "no such layers"),
+    ("mixtral-8x7b", adding(sliding_window=4096, layer_types=["full_attention"] * 32), "and sliding_window disagree"),
     ("llama-3.1-8b", adding(is_encoder_decoder=True), "is_encoder_decoder is true; only false is understood"),
     ("mixtral-8x7b", adding(num_experts_per_tok=9), "num_experts_per_tok is 9; it must be at most"),
     ("mixtral-8x7b", without("num_local_experts"), "num_experts or n_routed_experts or num_local_experts is missing"),
