@@ -230,7 +230,8 @@ def _moe_layers(keys, family, n):
         said["mlp_layer_types"] = keys.per_layer("mlp_layer_types", n, {"dense": False, "sparse": True, "moe": True})
         keys.skip("moe_layer_freq")
     if keys.has("first_k_dense_replace"):
-        first, every = keys.integer("first_k_dense_replace", least=0), keys.integer("moe_layer_freq", default=1)
+        first = keys.integer("first_k_dense_replace", least=0, most=n)
+        every = keys.integer("moe_layer_freq", default=1)
         said["first_k_dense_replace"] = tuple(i >= first and i % every == 0 for i in range(n))
     if keys.has("decoder_sparse_step"):
         every, dense = keys.integer("decoder_sparse_step"), keys.indices("mlp_only_layers", n)
@@ -370,7 +371,7 @@ def _deepseek_v4_layers(keys, family):
     if keys.has("mlp_layer_types"):
         hashed = keys.per_layer("mlp_layer_types", n, {"hash_moe": True, "moe": False})
     else:
-        first = keys.integer("num_hash_layers", least=0)
+        first = keys.integer("num_hash_layers", least=0, most=n)
         hashed = tuple(i < first for i in range(n))
     attention = {every: _compressed(keys, every) for every in set(ratios)}
     ffn = {kind: _moe(keys, family, True, hashed=kind) for kind in (True, False)}
@@ -520,10 +521,21 @@ def _text_part(data):
             inner[name] = outer[name]
     if None is not outer.get("tie_word_embeddings") != inner.get("tie_word_embeddings"):
         raise ConfigError(f"tie_word_embeddings differs between the top level and {nested[0]}; it must be the same.")
+    _check_wrapper(outer.get("model_type"), inner.get("model_type"), nested[0])
     rest = Keys(outer)
     rest.used.add("tie_word_embeddings")
     rest.refuse_rest()
     return inner
+
+
+def _check_wrapper(outer, inner, place):
+    """Refuse a top level that names one known family around another; a wrapper we do not know may hold any."""
+    if not isinstance(outer, str) or not isinstance(inner, str):
+        return
+    outer_family, inner_family = SAME_AS.get(outer, outer), SAME_AS.get(inner, inner)
+    known = outer in FAMILIES or {outer_family, inner_family} <= set(FAMILIES)
+    if known and outer_family != inner_family:
+        raise ConfigError(f"model_type is {short(outer)}, but {short(inner)} in {place}; they must fit each other.")
 
 
 def _load(source):

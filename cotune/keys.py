@@ -18,25 +18,30 @@ class ConfigWarning(UserWarning):
 # Keys that say nothing about which weights and caches there are.
 _HARMLESS = """
 _name_or_path architectures attention_probs_dropout_prob attn_implementation attn_logit_softcapping attn_scale
-attn_temperature_tuning auto_map bad_words_ids batch_size begin_suppress_tokens chunk_size chunk_size_feed_forward
+attn_temperature_tuning auto_map aux_loss_alpha bad_words_ids batch_size begin_suppress_tokens cache_implementation
+chunk_size chunk_size_feed_forward
 compression_config diversity_penalty do_sample dtype early_stopping encoder_no_repeat_ngram_size ep_size expert_dtype
 exponential_decay_length_penalty final_logit_softcapping finetuning_task floor_scale hc_eps hc_sinkhorn_iters
 hidden_act hidden_activation id2label ignore_index initial_context_length initializer_range is_decoder label2id
 language_model_only layer_norm_epsilon length_penalty mamba_hidden_act max_length max_position_embeddings min_length
-mlp_hidden_act mm_tokens_per_image model_type moe_shared_expert_overlap n_group no_repeat_ngram_size norm_eps
+mlp_hidden_act mm_tokens_per_image model_type moe_shared_expert_overlap mrope_section
+mtp_layers_block_type mtp_transformer_layers mtp_use_dedicated_embeddings n_group no_repeat_ngram_size norm_eps
 norm_topk_prob num_beam_groups num_beams num_logits_to_keep num_return_sequences original_max_position_embeddings
 output_attentions output_gate_type output_hidden_states output_router_logits output_scores partial_rotary_factor prefix
 pretraining_tp problem_type quantization_config query_pre_attn_scalar remove_invalid_values repetition_penalty
-rescale_prenorm_residual residual_in_fp32 return_dict return_dict_in_generate rms_norm_eps routed_scaling_factor
+rescale_prenorm_residual residual_in_fp32 return_dict return_dict_in_generate rms_norm_eps rotary_dim
+routed_scaling_factor
 router_jitter_noise scoring_func seq_aux suppress_tokens swiglu_alpha swiglu_limit task_specific_params temperature
-tf_legacy_loss tie_encoder_decoder time_step_rank tokenizer_class top_k top_p topk_group topk_method torch_dtype
+tf_legacy_loss tie_encoder_decoder tokenizer_class top_p topk_group topk_method torch_dtype
 torchscript transformers_version typical_p use_bfloat16 use_bidirectional_attention use_cache use_mamba_kernels
-use_mrope use_mtp use_unified_vision_chunk vocab_size_per_layer_input
+use_mrope use_mtp use_unified_vision_chunk video_placeholder vocab_size_per_layer_input
 """
 HARMLESS = frozenset(_HARMLESS.split())
+# Only endings that can name no part of the text model: `mtp_\w+` or `rope_\w+` would hide a width or a rank.
 HARMLESS_PATTERN = re.compile(
-    r"(vision|audio|image|video|mtp|rope|rotary|time_step)_\w+|compress_rope_theta|indexer_rope_interleave"
-    r"|\w+_token_(id|ids|index)|\w*dropout|\w+_loss_coef|aux_loss_alpha|mrope_section"
+    r"(vision|audio|video)_config|(vision|audio|image|video)_(soft_)?tokens?_per_(image|frame|second)"
+    r"|(\w+_)?rope_(theta|scaling|parameters|interleave|type|local_base_freq)|time_step_(floor|limit|max|min|rank)"
+    r"|\w+_token_(id|ids|index)|(\w+_)?dropout|\w+_loss_coef"
 )
 # Keys that are understood only where they switch something off.
 ONLY = {
@@ -49,6 +54,7 @@ ONLY = {
     "num_kv_shared_layers": 0,
     "use_double_wide_mlp": False,
     "hidden_size_per_layer_input": 0,
+    "top_k": 50,  # the library once wrote its default for sampling into every file; another number may mean experts
 }
 REQUIRED = object()
 
@@ -81,7 +87,7 @@ class Keys:
             raise ConfigError(f"{name} is {short(value)}; it must be a string.")
         return value
 
-    def integer(self, *names, default=REQUIRED, least=1):
+    def integer(self, *names, default=REQUIRED, least=1, most=None):
         """The whole number under the first of `names` that is given; several names must agree."""
         given = [name for name in names if self.has(name)]
         if not given and default is REQUIRED:
@@ -91,9 +97,9 @@ class Keys:
         for name, value in zip(given, values, strict=True):
             if value is default and not self.has(name):
                 return default
-            most = LARGEST.get(name, LARGEST_SIZE)
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-                raise ConfigError(f"{name} is {short(value)}; it must be a whole number from {least} to {most}.")
+            top = LARGEST.get(name, LARGEST_SIZE) if most is None else most
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= top:
+                raise ConfigError(f"{name} is {short(value)}; it must be a whole number from {least} to {top}.")
         if len(set(values)) > 1:
             raise ConfigError(f"{' and '.join(given)} are {values}; they mean the same and must be equal.")
         return values[0]

@@ -181,6 +181,7 @@ ENCODINGS = [
     ("minimax-m2.5", adding(attn_type_list=[1] * 62)),
     ("llama-3.1-8b", adding(head_dim=128)),
     ("llama-3.1-8b", adding(layer_types=["full_attention"] * 32)),
+    ("llama-3.1-8b", adding(cache_implementation="hybrid", top_k=50, rope_theta=1e6, dropout=0.1)),
     ("qwen3.5-35b-a3b", adding(use_sliding_window=False)),
     ("qwen3.5-35b-a3b", adding(use_sliding_window=False, sliding_window=4096, max_window_layers=28)),
 ]
@@ -296,6 +297,12 @@ BAD = [
     ("llama-3.1-8b", adding(vocab_size=float("inf")), "vocab_size is Infinity; it must be a whole number"),
     ("llama-3.1-8b", adding(mlp_bias=1), "mlp_bias is 1; it must be true or false"),
     ("llama-3.1-8b", adding(kv_lora_rank=512), "kv_lora_rank is 512, but nothing that is understood"),
+    ("llama-3.1-8b", adding(rope_lora_rank=64), "rope_lora_rank is 64, but nothing that is understood"),
+    ("llama-3.1-8b", adding(image_cross_attention_layers=[3, 8]), "image_cross_attention_layers is .3, 8., but"),
+    ("llama-3.1-8b", adding(mtp_intermediate_size=4096), "mtp_intermediate_size is 4096, but nothing"),
+    ("llama-3.1-8b", adding(rotary_projection_dim=64), "rotary_projection_dim is 64, but nothing"),
+    ("llama-3.1-8b", adding(vision_expert_layers=[1]), "vision_expert_layers is .1., but nothing"),
+    ("llama-3.1-8b", adding(top_k=2), "top_k is 2; only 50 is understood"),
     ("llama-3.1-8b", adding(num_attention_sinks=4), "num_attention_sinks is 4, but nothing that is understood"),
     ("llama-3.1-8b", adding(sliding_window=4096), "sliding_window is 4096, but no key says which layers use it"),
     (
@@ -322,6 +329,8 @@ BAD = [
     ("deepseek-v3", without("kv_lora_rank"), "kv_lora_rank is missing"),
     ("deepseek-v3", without("q_lora_rank"), "q_lora_rank is missing; it must be a whole number, or null"),
     ("deepseek-v3", without("first_k_dense_replace"), "no key says which layers are dense"),
+    ("deepseek-v3", adding(first_k_dense_replace=62), "first_k_dense_replace is 62; .* from 0 to 61"),
+    ("deepseek-v4-flash", adding(num_hash_layers=44), "num_hash_layers is 44; it must be a whole number from 0 to 43"),
     ("deepseek-v3", adding(qk_head_dim=128), "qk_head_dim must be qk_nope_head_dim [+] qk_rope_head_dim = 192"),
     ("deepseek-v3", adding(attention_bias=True), "attention_bias is true; only false is understood"),
     ("deepseek-v3", adding(index_topk=2048), "index_topk is 2048, but nothing that is understood"),
@@ -358,6 +367,13 @@ def test_a_wrong_key_is_named_with_its_value_and_what_would_be_right(name, chang
     with pytest.raises(ConfigError, match=message) as caught:
         read_config(config)
     assert str(caught.value).endswith(".") and str(caught.value).count(". ") <= 1  # one or two sentences
+
+
+def test_a_top_level_that_names_another_known_family_is_refused():
+    config = loaded("qwen3.5-27b") | {"model_type": "llama"}
+    with pytest.raises(ConfigError, match='model_type is "llama", but "qwen3_5_text" in text_config'):
+        read_config(config)
+    assert same_structure(read_config(config | {"model_type": "a_wrapper"}), model_named("qwen3.5-27b"))
 
 
 @pytest.mark.parametrize(
