@@ -479,7 +479,7 @@ def test_any_mix_of_known_layers_adds_up(kinds, heads, dense, experts, shared, t
     many, top = experts
     if many:
         config |= {"n_routed_experts": many, "num_experts_per_tok": top, "n_shared_experts": shared}
-        config |= {"moe_intermediate_size": expert, "first_k_dense_replace": dense}
+        config |= {"moe_intermediate_size": expert, "first_k_dense_replace": min(dense, n)}
 
     gqa = h * d * (2 * q + 2 * kv)
     delta = h * (2 * 16 + 2 * 64 + 2 * 4) + 64 * h + 4 * (2 * 16 + 64) + 2 * 4 + 16
