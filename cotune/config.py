@@ -43,7 +43,7 @@ def _qk_norm(keys, family, known):
     """Which query and key norms there are: the family's, or what use_qk_norm says where the family leaves it open."""
     asked = family.qk_norm == "said"
     given = keys.flag("use_qk_norm") if asked or keys.has("use_qk_norm") else None
-    kind = keys.text("qk_norm_type", ("per_layer", "per_head"), default=None)
+    kind = keys.word("qk_norm_type", ("per_layer", "per_head"), default=None)
     if known and not asked:
         if given is not None and family.qk_norm != "unweighted" and given != bool(family.qk_norm):
             raise ConfigError(f"use_qk_norm is {short(given)}, but this model_type is always built the other way.")
@@ -120,7 +120,7 @@ def _compressed(keys, every):
 
 
 def _state_bytes(keys, name):
-    return {"float32": 4, "bfloat16": 2, "float16": 2}[keys.text(name, _STATE_TYPES, default="float32")]
+    return {"float32": 4, "bfloat16": 2, "float16": 2}[keys.word(name, _STATE_TYPES, default="float32")]
 
 
 _STATE_TYPES = ("float32", "bfloat16", "float16")
@@ -285,12 +285,18 @@ def _shared_width(keys, family, known, width):
     return total
 
 
-def _moe(keys, family, known, hashed=False):
+def _experts(keys):
+    """(number of experts, how many of them a token uses), under whatever names the config gives them."""
     experts, top = keys.integer(*_EXPERTS), keys.integer(*_TOP)
+    if top > experts:
+        raise ConfigError(f"{keys.named(_TOP)} is {top}; it must be at most {keys.named(_EXPERTS)}, which is {experts}.")
+    return experts, top
+
+
+def _moe(keys, family, known, hashed=False):
+    experts, top = _experts(keys)
     if keys.flag("mlp_bias", default=False):
         raise ConfigError("mlp_bias is true; only false is understood beside experts.")
-    if top > experts:
-        raise ConfigError(f"num_experts_per_tok is {top}; it must be at most the number of experts, {experts}.")
     width = keys.integer(family.expert_width)
     steered = keys.flag("use_routing_bias", default=family.selection_bias)
     if not known and keys.data.get("topk_method") == "noaux_tc":
@@ -405,31 +411,45 @@ def _gemma4_layers(keys, family):
     attention, dense = {"full": wide, "window": Window(local, size)}, _dense(keys, family)
     norms, ffn = family.norms, dense
     if keys.flag("enable_moe_block"):
-        experts, top, width = keys.integer(*_EXPERTS), keys.integer(*_TOP), keys.integer("moe_intermediate_size")
-        ffn, norms = MoE(experts, top, width, router_scales=True, beside=dense), norms + 3
+        ffn, norms = MoE(*_experts(keys), keys.integer("moe_intermediate_size"), router_scales=True, beside=dense), norms + 3
     return tuple(Layer(attention[kind], ffn, norms=norms, scalars=1) for kind in kinds)
 
 
 _BLOCKS = {"mamba": "M", "attention": "*", "moe": "E", "mlp": "-", "linear_attention": "M", "full_attention": "*"}
 
 
-def _nemotron_h_layers(keys, family):
-    """Nemotron-H: each layer is a mixer, an attention, a dense FFN or experts, said by a list or by letters."""
-    if keys.has("layers_block_type"):
-        listed = keys.data["layers_block_type"]
-        n = keys.integer("num_hidden_layers", default=len(listed) if isinstance(listed, list) else 1)
+_OF_BLOCK = {
+    "M": ("mamba_num_heads", "mamba_head_dim", "mamba_proj_bias", "mamba_ssm_cache_dtype", "n_groups", "expand")
+    + ("ssm_state_size", "conv_kernel", "use_conv_bias", "use_bias"),
+    "*": ("num_attention_heads", "num_key_value_heads", "head_dim", "attention_head_dim", "attention_bias"),
+    "E": ("n_routed_experts", "n_shared_experts", "num_experts_per_tok", "moe_intermediate_size", "moe_latent_size")
+    + ("moe_shared_expert_intermediate_size",),
+    "-": ("mlp_bias",),
+}
+
+
+def _block_letters(keys):
+    """One of M*E- per layer, from a list of words or a string of letters; both must say the same."""
+    listed, pattern, letters = keys.data.get("layers_block_type"), keys.data.get("hybrid_override_pattern"), None
+    n = keys.integer("num_hidden_layers", default=len(listed) if isinstance(listed, list) else REQUIRED)
+    if listed is not None:
         letters = keys.per_layer("layers_block_type", n, _BLOCKS)
-    else:
-        n = keys.integer("num_hidden_layers")
-        pattern = keys.value("hybrid_override_pattern", REQUIRED)
-        spelled = isinstance(pattern, str) and len(pattern) == n and set(pattern) <= set("M*E-")
-        if not spelled:
-            raise ConfigError(f"hybrid_override_pattern is {short(pattern)}; it must be {n} letters out of M*E-.")
-        letters = tuple(pattern)
+    if letters and pattern is None:
+        return letters
+    pattern = keys.value("hybrid_override_pattern", REQUIRED)
+    if not (isinstance(pattern, str) and len(pattern) == n and set(pattern) <= set(_OF_BLOCK)):
+        raise ConfigError(f"hybrid_override_pattern is {short(pattern)}; it must be {n} letters out of M*E-.")
+    if letters not in (None, tuple(pattern)):
+        raise ConfigError("layers_block_type and hybrid_override_pattern disagree on the kind of at least one layer.")
+    return tuple(pattern)
+
+
+def _nemotron_h_layers(keys, family):
+    """Nemotron-H: each layer is a mixer, an attention, a dense FFN or experts."""
+    letters = _block_letters(keys)
     keys.skip("intermediate_size")
-    if "E" not in letters:  # the library writes its defaults for experts into every file it saves
-        keys.skip("n_routed_experts", "n_shared_experts", "num_experts_per_tok")
-        keys.skip("moe_intermediate_size", "moe_shared_expert_intermediate_size")
+    for letter in set(_OF_BLOCK) - set(letters):  # files give the sizes of every kind, whether it occurs or not
+        keys.used.update(_OF_BLOCK[letter])
     make = {
         "M": lambda: Layer(_state_space(keys), None, norms=1),
         "*": lambda: Layer(_full(keys, family, True), None, norms=1),
@@ -494,7 +514,7 @@ def _guess(keys):
     if attention and keys.has("index_topk"):
         attention = "sparse"
     width = "moe_intermediate_size" if keys.has("moe_intermediate_size") else "intermediate_size"
-    keys.text("hidden_act", ("silu", "swish"))  # only with these does everyone use a gate
+    keys.word("hidden_act", ("silu", "swish"))  # only with these does everyone use a gate
     return Family(attention=attention, expert_width=width, kinds=tuple(_CALLED))
 
 
@@ -588,7 +608,9 @@ def read_config(source, *, name=None):
     if not isinstance(data, dict):
         raise ConfigError(f"a config must be a JSON object, got {short(data)}.")
     keys = Keys(_text_part(data))
-    kind = keys.string("model_type")
+    if not keys.has("model_type"):
+        raise ConfigError("model_type is missing; the config.json of every language model gives it.")
+    kind = keys.word("model_type")
     alias = SAME_AS.get(kind, kind)
     known = alias in FAMILIES
     family = FAMILIES[alias] if known else _guess(keys)

@@ -81,11 +81,9 @@ class Keys:
             if name not in self.data:
                 raise ConfigError(f"{name} is missing; a config of this model_type must give it.")
 
-    def string(self, name):
-        value = self.value(name, REQUIRED)
-        if not isinstance(value, str):
-            raise ConfigError(f"{name} is {short(value)}; it must be a string.")
-        return value
+    def named(self, names):
+        """The first of `names` that is given: what to call this key in a message."""
+        return next((name for name in names if self.has(name)), names[0])
 
     def integer(self, *names, default=REQUIRED, least=1, most=None):
         """The whole number under the first of `names` that is given; several names must agree."""
@@ -125,10 +123,12 @@ class Keys:
             raise ConfigError(f"{name} is {short(value)}; it must be true or false.")
         return value
 
-    def text(self, name, known, default=REQUIRED):
+    def word(self, name, known=None, default=REQUIRED):
+        """A string, and one of `known` where that is given."""
         value = self.value(name, default)
-        if self.has(name) and not (isinstance(value, str) and value in known):
-            raise ConfigError(f"{name} is {short(value)}; it must be one of {', '.join(known)}.")
+        if self.has(name) and not (isinstance(value, str) and value in (known or [value])):
+            right = f"one of {', '.join(known)}" if known else "a string"
+            raise ConfigError(f"{name} is {short(value)}; it must be {right}.")
         return value
 
     def per_layer(self, name, n, kinds, extra=0):
@@ -151,7 +151,7 @@ class Keys:
         return set(value)
 
     def skip(self, *names):
-        """Names that a part leaves unread on purpose, for it does not depend on them."""
+        """Sizes that a part leaves unread on purpose, for it does not depend on them."""
         for name in names:
             self.integer(name, default=None, least=0)
 

@@ -135,6 +135,12 @@ def nemotron_with_new_words(config):
     config["layers_block_type"] = [new.get(word, word) for word in config["layers_block_type"]]
 
 
+def nemotron_with_both(config):
+    pattern, n = config["hybrid_override_pattern"], config["num_hidden_layers"]
+    nemotron_with_list(config)
+    config.update(hybrid_override_pattern=pattern, num_hidden_layers=n)
+
+
 def v4_with_kinds(config):
     words = {0: "sliding_attention", 4: "compressed_sparse_attention", 128: "heavily_compressed_attention"}
     config["layer_types"] = [words[ratio] for ratio in config.pop("compress_ratios")[:43]]
@@ -170,6 +176,7 @@ def adding(**keys):
 ENCODINGS = [
     ("nemotron-3-nano-30b-a3b", nemotron_with_list),
     ("nemotron-3-nano-30b-a3b", nemotron_with_new_words),
+    ("nemotron-3-nano-30b-a3b", nemotron_with_both),
     ("deepseek-v4-flash", v4_with_kinds),
     ("gemma-4-26b-a4b", gemma_with_per_layer_config),
     ("deepseek-v3", deepseek_with_kinds),
@@ -221,6 +228,13 @@ def test_dense_layers_between_experts_are_where_the_config_puts_them():
     config = loaded("qwen3-30b-a3b") | {"decoder_sparse_step": 2, "mlp_only_layers": [3, 4]}
     experts = [i for i, one in enumerate(read_config(config).layers) if isinstance(one.ffn, MoE)]
     assert experts == [1, *range(5, 48, 2)]
+
+
+@pytest.mark.parametrize(("letter", "kind"), [("M", StateSpace), ("*", Full), ("E", MoE), ("-", Dense)])
+def test_layers_may_all_be_of_one_kind_though_the_config_gives_sizes_of_others(letter, kind):
+    config = loaded("nemotron-3-nano-30b-a3b") | {"hybrid_override_pattern": letter * 52}
+    layers = read_config(config).layers
+    assert {type(one.attention or one.ffn) for one in layers} == {kind} and len(layers) == 52
 
 
 def test_a_layer_without_an_indexer_of_its_own_has_neither_its_weights_nor_its_cache():
@@ -355,6 +369,13 @@ BAD = [
         adding(mamba_ssm_cache_dtype="int4"),
         'mamba_ssm_cache_dtype is "int4"; it must be one',
     ),
+    ("gemma-4-26b-a4b", adding(top_k_experts=300), "top_k_experts is 300; it must be at most num_experts, which is 128"),
+    ("gpt-oss-120b", adding(num_experts_per_tok=None, experts_per_token=129), "experts_per_token is 129; .*local_exp"),
+    (
+        "nemotron-3-nano-30b-a3b",
+        adding(layers_block_type=["mamba"] * 52),
+        "layers_block_type and hybrid_override_pattern disagree on the kind",
+    ),
     ("nemotron-3-nano-30b-a3b", adding(n_groups=7), "mamba_num_heads is 64, not a multiple of n_groups"),
     ("nemotron-3-ultra-550b-a55b", without("moe_latent_size"), "moe_latent_size is missing"),
 ]
@@ -381,7 +402,7 @@ def test_a_top_level_that_names_another_known_family_is_refused():
     [
         ("{", "is not JSON"),
         ("[1, 2]", "must be a JSON object"),
-        ("{}", "model_type is missing"),
+        ("{}", "model_type is missing; the config.json of every language model gives it"),
         ('{"a": ' * 100_000, "is not JSON"),
         ('{"model_type": ' + "9" * 5000 + "}", "is not JSON"),
         ("no/such/file.json", "cannot be read"),
