@@ -1,4 +1,7 @@
-"""The command line: `cotune describe CONFIG` says what a model is made of and what it costs to hold and to run."""
+"""The command line: `cotune describe CONFIG` says what a model is made of and what it costs to hold and to run.
+
+It ends with 0; with 2 after one line that says what is wrong with the input; with 1 where the output cannot be written.
+"""
 
 import argparse
 import json
@@ -7,33 +10,48 @@ import sys
 import warnings
 from collections import Counter
 
-from cotune import count, layer
+from cotune import __version__, count, layer
 from cotune.config import model_named, model_names, read_config
 from cotune.formats import FORMATS
+from cotune.keys import LARGEST, short
 from cotune.model import in_words
-from cotune.units import GIGA
 
 DEFAULT_CONTEXT = 8192
+LARGEST_NUMBER = LARGEST["max_position_embeddings"]
+PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+NUMERALS = ("", "thousand", "million", "billion", "trillion")
+JSON_KEYS = """
+JSON keys, all totals: name; layers; total_parameters; active_parameters and active_parameters_with_embedding (of one
+token, the input embedding left out or counted); weight_bytes; kv_bytes_first_token; kv_bytes_per_token (once windows
+are full); kv_bytes_context and kv_bytes_reserved (of one sequence of --context tokens: needed, and what an engine
+with pages of one kind sets aside); state_bytes_per_sequence; flop_per_token_decode; quantization_config (what the
+config says of the format of its own checkpoint, null if nothing; no count uses it); and the options behind the
+numbers: format, kv_format, context, tp. Bytes and FLOP are of one GPU, the fullest of tp.
+"""
 
 
-def _size(value):
+def _size(text):
     """A whole number above zero from the command line."""
-    number = int(value)
-    if number < 1:
-        raise ValueError
-    return number
+    if not (text.isascii() and text.isdigit() and len(text) <= 15 and 1 <= int(text) <= LARGEST_NUMBER):
+        raise argparse.ArgumentTypeError(f"{short(text)} is not a whole number from 1 to {LARGEST_NUMBER}")
+    return int(text)
 
 
-_size.__name__ = "whole number above 0"
+def _format(text):
+    if text not in FORMATS:
+        raise argparse.ArgumentTypeError(f"{short(text)} is not one of {', '.join(FORMATS)}")
+    return text
 
 
 def _parser():
     parser = argparse.ArgumentParser(prog="cotune", description="How the shape of a language model meets its hardware.")
+    parser.add_argument("--version", action="version", version=f"cotune {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    describe = commands.add_parser("describe", help="parameters, bytes and FLOP of a model")
+    describe = commands.add_parser("describe", help="parameters, bytes and FLOP of a model", epilog=JSON_KEYS)
+    known = ", ".join(FORMATS)
     describe.add_argument("config", metavar="CONFIG", help="a config.json, a folder with one, or the name of a model")
-    describe.add_argument("--format", default="bf16", choices=FORMATS, help="format of the weights (default: bf16)")
-    describe.add_argument("--kv-format", default="bf16", choices=FORMATS, help="format of the cache (default: bf16)")
+    describe.add_argument("--format", default="bf16", type=_format, metavar="FORMAT", help=f"of the weights: {known} (bf16)")
+    describe.add_argument("--kv-format", default="bf16", type=_format, metavar="FORMAT", help="of the cache (bf16)")
     describe.add_argument("--context", type=_size, default=DEFAULT_CONTEXT, help="tokens in the cache (default: 8192)")
     describe.add_argument("--tp", type=_size, default=1, help="GPUs of tensor parallelism; bytes and FLOP are per GPU")
     describe.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -42,11 +60,11 @@ def _parser():
 
 
 def _model(config):
-    if config in model_names() and not os.path.exists(config):
-        return model_named(config)
-    if not os.path.exists(config):
-        raise ValueError(f"{config!r} is neither a file nor the name of a model; known: {', '.join(model_names())}")
-    return read_config(config)
+    if os.path.exists(config):
+        return read_config(config)
+    if config.lower() in model_names():
+        return model_named(config.lower())
+    raise ValueError(f"{short(config)} is neither a file nor the name of a model; known: {', '.join(model_names())}")
 
 
 def _results(model, args):
@@ -69,6 +87,15 @@ def _results(model, args):
 def _number(value):
     """A whole number as int, so that JSON shows 140 and not 140.0."""
     return int(value) if value == int(value) else value
+
+
+def _scaled(value, unit):
+    """`value` with four digits and a prefix, or a word where there is no unit; nothing below a thousand."""
+    names = PREFIXES if unit else NUMERALS
+    power = 0
+    while round(value / 1000**power, 2) >= 1000 and power + 1 < len(names):
+        power += 1
+    return f"  ({value / 1000**power:.4g} {names[power]}{unit})" if power else ""
 
 
 def _layer_lines(model):
@@ -95,6 +122,8 @@ def _table(model, results, args):
     where = f", per GPU of {args.tp}" if args.tp > 1 else ""
     yield f"{model.name}: {len(model.layers)} layers, hidden {model.hidden}, vocabulary {model.vocab}"
     yield from _layer_lines(model)
+    if model.quantized:
+        yield f"  its quantization_config ({model.quantized}) is ignored; --format says which format is counted"
     if model.mtp:
         yield f"  {model.mtp} layer(s) for multi-token prediction are not counted"
     for key, (title, unit) in titles.items():
@@ -103,7 +132,7 @@ def _table(model, results, args):
         for name, value in parts.items():
             yield f"  {name:<20}{_number(value):>26,} {unit}".rstrip()
         total = results[key].total
-        yield f"  {'total':<20}{_number(total):>26,} {unit}  ({total / GIGA:.3f} G{unit})".replace("G)", "billion)")
+        yield f"  {'total':<20}{_number(total):>26,} {unit}".rstrip() + _scaled(total, unit)
 
 
 def _describe(args):
@@ -113,12 +142,13 @@ def _describe(args):
         return "\n".join(_table(model, results, args))
     shown = {"name": model.name, "layers": len(model.layers)}
     shown |= {key: _number(result.total) for key, result in results.items()}
+    shown["quantization_config"] = model.quantized or None
     shown |= {"format": args.format, "kv_format": args.kv_format, "context": args.context, "tp": args.tp}
     return json.dumps(shown, indent=2)
 
 
 def main(argv=None):
-    """Run the command line on `argv`; return 0, or 2 after one line on stderr that says what is wrong."""
+    """Run the command line on `argv`; return its exit status."""
     args = _parser().parse_args(argv)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
@@ -129,10 +159,20 @@ def main(argv=None):
             return 2
     for warning in found:
         print(f"cotune: warning: {warning.message}", file=sys.stderr)
+    return _write(text)
+
+
+def _write(text):
+    """Print `text`; return 0, or 1 where the output does not take it."""
     try:
         print(text, flush=True)
-    except BrokenPipeError:  # the reader, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, UnicodeEncodeError) as error:
+        if isinstance(error, OSError):  # else the interpreter would try again at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
+            return 0
+        print(f"cotune: error: the output cannot be written: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

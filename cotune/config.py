@@ -311,7 +311,18 @@ def _moe(keys, family, known, hashed=False):
         shared_gate=family.shared_gate,
         router_bias=family.router_bias,
         selection_bias=steered and not hashed,
+        hashed=hashed,
     )
+
+
+_OF_BLOCK = {  # the keys that only one kind of layer reads
+    "M": ("mamba_num_heads", "mamba_head_dim", "mamba_proj_bias", "mamba_ssm_cache_dtype", "n_groups", "expand")
+    + ("ssm_state_size", "conv_kernel", "use_conv_bias", "use_bias"),
+    "*": ("num_attention_heads", "num_key_value_heads", "head_dim", "attention_head_dim", "attention_bias"),
+    "E": ("n_routed_experts", "n_shared_experts", "num_experts_per_tok", "moe_intermediate_size", "moe_latent_size")
+    + ("moe_shared_expert_intermediate_size",),
+    "-": ("mlp_bias",),
+}
 
 
 def _mixers(keys, family, known, n):
@@ -331,7 +342,9 @@ def _mixers(keys, family, known, n):
     else:
         kinds = _attention_kinds(keys, family, n)
     if set(kinds) == {"linear"}:
-        keys.skip("num_attention_heads", "num_key_value_heads", "head_dim")
+        keys.used.update((*_OF_BLOCK["*"], "attn_output_gate"))
+    if known and "linear" in family.kinds and "linear" not in kinds:  # an unknown family may have such layers
+        keys.used.update(name for name in keys.data if name.startswith("linear_") or name == "mamba_ssm_dtype")
     made = {kind: make[kind]() for kind in dict.fromkeys(kinds)}
     return tuple(made[kind] for kind in kinds)
 
@@ -416,16 +429,6 @@ def _gemma4_layers(keys, family):
 
 
 _BLOCKS = {"mamba": "M", "attention": "*", "moe": "E", "mlp": "-", "linear_attention": "M", "full_attention": "*"}
-
-
-_OF_BLOCK = {
-    "M": ("mamba_num_heads", "mamba_head_dim", "mamba_proj_bias", "mamba_ssm_cache_dtype", "n_groups", "expand")
-    + ("ssm_state_size", "conv_kernel", "use_conv_bias", "use_bias"),
-    "*": ("num_attention_heads", "num_key_value_heads", "head_dim", "attention_head_dim", "attention_bias"),
-    "E": ("n_routed_experts", "n_shared_experts", "num_experts_per_tok", "moe_intermediate_size", "moe_latent_size")
-    + ("moe_shared_expert_intermediate_size",),
-    "-": ("mlp_bias",),
-}
 
 
 def _block_letters(keys):
@@ -566,19 +569,34 @@ def _load(source):
         return _parse(source, "the text"), None
     if not isinstance(source, (str, os.PathLike)):
         raise ConfigError(f"a config must be a path, a dict or JSON text, got {type(source).__name__}.")
-    path = Path(source)
+    path, shown = Path(source), short(str(source), 200)
     try:
         if path.is_dir():
             path = path / "config.json"
-        if path.stat().st_size > LARGEST_FILE:
-            raise ConfigError(f"{path} has {path.stat().st_size} bytes; a config has at most {LARGEST_FILE}.")
-        text = path.read_text(encoding="utf-8")
+            if not path.exists():
+                raise ConfigError(f"the folder {shown} holds no config.json.")
+        text = _read(path, shown)
+    except ConfigError:
+        raise
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{shown} is not a text file: {error}.") from None
     except (OSError, ValueError) as error:
-        if isinstance(error, ConfigError):
-            raise
-        raise ConfigError(f"{short(str(source))} cannot be read as a text file: {error}.") from None
+        raise ConfigError(f"{shown} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     name = path.parent.name if path.name == "config.json" else path.stem.removesuffix("_config")
-    return _parse(text, str(path)), name
+    return _parse(text, shown), name
+
+
+def _read(path, shown):
+    """The text of a regular file that is not too large; a pipe or a device could have no end."""
+    if not path.is_file():
+        if path.exists():
+            raise ConfigError(f"{shown} is not a regular file; a config must be one.")
+        raise ConfigError(f"{shown} cannot be read: there is no such file.")
+    with path.open("rb") as file:
+        data = file.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise ConfigError(f"{shown} has more than {LARGEST_FILE} bytes; a config has at most {LARGEST_FILE}.")
+    return data.decode("utf-8-sig")  # some editors begin a file with a byte order mark
 
 
 def _parse(text, where):
@@ -588,6 +606,16 @@ def _parse(text, where):
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{where} is not JSON: {error}.") from None
+
+
+def _quantized(data):
+    """What a quantization_config calls the format of its checkpoint; "" where there is none."""
+    for part in (data, *(data[name] for name in NESTED if isinstance(data.get(name), dict))):
+        given = part.get("quantization_config")
+        if isinstance(given, dict):
+            names = [given.get(key) for key in ("quant_algo", "quant_method")]
+            return next((name[:60] for name in names if isinstance(name, str) and name.isprintable()), "unnamed")
+    return ""
 
 
 def read_config(source, *, name=None):
@@ -620,8 +648,8 @@ def read_config(source, *, name=None):
     hidden, vocab = keys.integer("hidden_size"), keys.integer("vocab_size")
     try:
         layers = _layers(keys, family, alias, known)
-        streams = layers[0].streams if layers else 0
-        model = Model(name or found or kind, hidden, vocab, tied, layers, kind, context, streams, _mtp(keys))
+        rest = {"streams": layers[0].streams if layers else 0, "mtp": _mtp(keys), "quantized": _quantized(data)}
+        model = Model(name or found or kind, hidden, vocab, tied, layers, kind, context, **rest)
     except ValueError as error:  # what a part of the model refuses, if the checks here let it through
         raise error if isinstance(error, ConfigError) else ConfigError(f"{error}.") from None
     keys.refuse_rest()

@@ -170,6 +170,7 @@ class Keys:
                 )
 
 
-def short(value):
+def short(value, most=60):
+    """`value` as JSON, cut to at most `most` characters."""
     text = json.dumps(value, default=str)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= most else text[: most - 3] + "..."

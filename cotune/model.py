@@ -181,6 +181,7 @@ class MoE:
     shared         : width of all shared experts together, which every token uses; shared_gate : a scalar gate on them
     latent         : width the routed experts read and write where it is not the hidden size (Nemotron 3 Ultra); else 0
     selection_bias : one learned offset per expert that only steers the choice
+    hashed         : experts are looked up by token, so the scores only weigh them (DeepSeek-V4's first layers)
     router_scales  : a scale per hidden channel and per expert (Gemma 4)
     beside         : a dense layer that runs beside the experts (Gemma 4)
     """
@@ -195,6 +196,7 @@ class MoE:
     latent: int = 0
     router_bias: bool = False
     selection_bias: bool = False
+    hashed: bool = False
     router_scales: bool = False
     beside: Dense | None = None
 
@@ -235,6 +237,7 @@ class Model:
 
     tied    : the head uses the embedding matrix; context : the longest context it is made for, None if not said
     streams : as in Layer; mtp : layers for multi-token prediction, which no count here includes
+    quantized : the format its checkpoint is stored in, as its config names it; "" if not said. No count here uses it
     """
 
     name: str
@@ -246,6 +249,7 @@ class Model:
     context: int | None = None
     streams: int = 0
     mtp: int = 0
+    quantized: str = ""
 
     def __post_init__(self):
         _whole(self, ("hidden", "vocab"))
@@ -280,5 +284,5 @@ def in_words(part):
             return f"dense FFN of {width}"
         case MoE(experts=experts, top=top, width=width, shared=shared, beside=beside):
             extra = f" and {shared} shared" if shared else f" beside a {in_words(beside)}" if beside else ""
-            return f"{top} of {experts} experts of {width}{extra}"
+            return f"{top} of {experts} experts of {width}{extra}{', looked up by token' if part.hashed else ''}"
     raise ValueError(f"unknown part {part!r}; known: the attention and FFN kinds of cotune.model")

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import random
 import warnings
 from pathlib import Path
@@ -219,6 +220,14 @@ def test_a_switch_that_forbids_windows_says_nothing_of_linear_layers():
     assert round(count.parameters(model).total / 1e9, 1) == 79.7  # published: 80B
 
 
+@pytest.mark.parametrize(("word", "kind"), [("full_attention", Full), ("linear_attention", Linear)])
+def test_a_hybrid_may_have_layers_of_one_kind_only(word, kind):
+    config = loaded("qwen3.5-27b")
+    del config["text_config"]["full_attention_interval"]
+    config["text_config"] |= {"layer_types": [word] * 64, "attention_bias": False}
+    assert {type(one.attention) for one in read_config(config).layers} == {kind}
+
+
 def test_windows_start_where_the_config_says():
     model = read_config(loaded("qwen3-8b") | {"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 20})
     assert [type(one.attention) for one in model.layers] == [Full] * 20 + [Window] * 16
@@ -419,14 +428,27 @@ def test_what_is_no_config_is_refused(source, message):
 def test_files_that_are_no_config_are_refused(tmp_path):
     binary, huge = tmp_path / "weights.json", tmp_path / "huge.json"
     binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="cannot be read as a text file"):
+    with pytest.raises(ConfigError, match="weights.json.* is not a text file"):
         read_config(binary)
     with huge.open("wb") as file:
         file.truncate(100_000_000)  # sparse: takes no space, and must not be read
-    with pytest.raises(ConfigError, match=f"has 100000000 bytes; a config has at most {LARGEST_FILE}"):
+    with pytest.raises(ConfigError, match=f"has more than {LARGEST_FILE} bytes; a config has at most"):
         read_config(huge)
-    with pytest.raises(ConfigError, match="cannot be read"):
-        read_config(tmp_path)  # a folder without a config.json
+    with pytest.raises(ConfigError, match="the folder .* holds no config.json"):
+        read_config(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_what_may_have_no_end_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(ConfigError, match="is not a regular file"):
+            read_config(path)
+
+
+def test_a_byte_order_mark_is_no_error(tmp_path):
+    (tmp_path / "config.json").write_text((SHIPPED / "qwen3-8b.json").read_text(encoding="utf-8"), "utf-8-sig")
+    assert same_structure(read_config(tmp_path), model_named("qwen3-8b"))
 
 
 def test_infinity_in_a_key_that_does_not_matter_is_read():
