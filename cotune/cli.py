@@ -50,7 +50,9 @@ def _parser():
     describe = commands.add_parser("describe", help="parameters, bytes and FLOP of a model", epilog=JSON_KEYS)
     known = ", ".join(FORMATS)
     describe.add_argument("config", metavar="CONFIG", help="a config.json, a folder with one, or the name of a model")
-    describe.add_argument("--format", default="bf16", type=_format, metavar="FORMAT", help=f"of the weights: {known} (bf16)")
+    describe.add_argument(
+        "--format", default="bf16", type=_format, metavar="FORMAT", help=f"of the weights: {known} (bf16)"
+    )
     describe.add_argument("--kv-format", default="bf16", type=_format, metavar="FORMAT", help="of the cache (bf16)")
     describe.add_argument("--context", type=_size, default=DEFAULT_CONTEXT, help="tokens in the cache (default: 8192)")
     describe.add_argument("--tp", type=_size, default=1, help="GPUs of tensor parallelism; bytes and FLOP are per GPU")

@@ -170,7 +170,9 @@ def _attention_kinds(keys, family, n):
         said["attention_chunk_size"] = _chunk_kinds(keys, n)
     windows = keys.flag("use_sliding_window", default=family.all_windowed)
     if windows:
-        said["use_sliding_window" if keys.has("use_sliding_window") else "sliding_window"] = _window_kinds(keys, family, n)
+        said["use_sliding_window" if keys.has("use_sliding_window") else "sliding_window"] = _window_kinds(
+            keys, family, n
+        )
     elif keys.has("use_sliding_window"):  # false forbids windows and says nothing of other kinds
         keys.skip("sliding_window")
     if not said:
@@ -289,7 +291,9 @@ def _experts(keys):
     """(number of experts, how many of them a token uses), under whatever names the config gives them."""
     experts, top = keys.integer(*_EXPERTS), keys.integer(*_TOP)
     if top > experts:
-        raise ConfigError(f"{keys.named(_TOP)} is {top}; it must be at most {keys.named(_EXPERTS)}, which is {experts}.")
+        raise ConfigError(
+            f"{keys.named(_TOP)} is {top}; it must be at most {keys.named(_EXPERTS)}, which is {experts}."
+        )
     return experts, top
 
 
@@ -424,7 +428,10 @@ def _gemma4_layers(keys, family):
     attention, dense = {"full": wide, "window": Window(local, size)}, _dense(keys, family)
     norms, ffn = family.norms, dense
     if keys.flag("enable_moe_block"):
-        ffn, norms = MoE(*_experts(keys), keys.integer("moe_intermediate_size"), router_scales=True, beside=dense), norms + 3
+        ffn, norms = (
+            MoE(*_experts(keys), keys.integer("moe_intermediate_size"), router_scales=True, beside=dense),
+            norms + 3,
+        )
     return tuple(Layer(attention[kind], ffn, norms=norms, scalars=1) for kind in kinds)
 
 
@@ -670,7 +677,11 @@ def _warn_guessed(kind, layers):
 
 @cache
 def model_names():
-    """Return the names of the models shipped with cotune, sorted."""
+    """Return the names of the models shipped with cotune, sorted.
+
+    >>> len(model_names()), model_names()[0]
+    (28, 'deepseek-r1')
+    """
     files = resources.files("cotune") / "data" / "models"
     return tuple(sorted(f.name.removesuffix(".json") for f in files.iterdir() if f.name.endswith(".json")))
 

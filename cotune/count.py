@@ -59,6 +59,10 @@ class Weight:
         """Elements on the fullest of `tp` GPUs."""
         return self.elements // self.cut * pieces(self.cut, tp)
 
+    def needed(self, tp):
+        """Elements that one token multiplies with on the fullest of `tp` GPUs: those of `used` copies."""
+        return self.n * self.k * self.used // self.cut * pieces(self.cut, tp)
+
 
 @dataclass(frozen=True)
 class Cache:
@@ -262,6 +266,11 @@ def weights(model):
     """Return every Weight of `model` with how many layers have it: a tuple of (Weight, layers).
 
     The head of a tied model is listed with no copies of its own: it is multiplied, not stored again.
+
+    >>> from cotune.config import model_named
+    >>> head, layers = weights(model_named("qwen3-0.6b"))[-1]  # tied
+    >>> head.n * head.k, head.elements, layers
+    (155582464, 0, 1)
     """
     found = [(Weight("embedding", "embedding", model.vocab, model.hidden, cut=model.vocab, matrix=False), 1)]
     for layer, many in Counter(model.layers).items():
@@ -307,7 +316,7 @@ def active_parameters(model, *, embedding=False):
     (5132849472, 5711982912)
     """
     skipped = () if embedding and not model.tied else ("embedding",)
-    return _sum((w.part, w.n * w.k * w.used * many) for w, many in weights(model) if w.part not in skipped)
+    return _sum((w.part, w.needed(1) * many) for w, many in weights(model) if w.part not in skipped)
 
 
 def weight_bytes(model, format="bf16", *, tp=1, kept=KEPT, kept_format="bf16"):
@@ -343,14 +352,18 @@ def active_weight_bytes(model, format="bf16", *, tp=1, kept=KEPT, kept_format="b
     narrow, wide = format_named(format).bytes_per_element, format_named(kept_format).bytes_per_element
 
     def one(w, many):
-        read = w.n * w.k * w.used // w.cut * pieces(w.cut, tp) * many
-        return read * (narrow if w.matrix and w.part not in kept else wide)
+        return w.needed(tp) * many * (narrow if w.matrix and w.part not in kept else wide)
 
     return _sum((w.part, one(w, many)) for w, many in weights(model) if w.part != "embedding")
 
 
 def caches(attention):
-    """Return the Cache streams of one attention kind; linear and state-space layers have none."""
+    """Return the Cache streams of one attention kind; linear and state-space layers have none.
+
+    >>> from cotune.model import Latent
+    >>> caches(Latent(heads=128, q_rank=1536, kv_rank=512, nope=128, rope=64, v_dim=128))[0].elements  # DeepSeek-V3
+    576
+    """
     match attention:
         case Full():
             return (Cache("full", 2 * attention.kv_heads * attention.head_dim, cut=attention.kv_heads),)
@@ -422,6 +435,11 @@ def kv_bytes_reserved(model, context, format="bf16", *, tp=1, page=16):
 
     Such an engine hands out one kind of page, so a windowed layer is charged for the whole context like a full one.
     page : tokens per page; 16 is the usual size in vLLM.
+
+    >>> from cotune.config import model_named
+    >>> m = model_named("gpt-oss-120b")  # 18 of its 36 layers have a window of 128
+    >>> kv_bytes_reserved(m, 8192).total / kv_bytes(m, 8192).total  # 2 * 8192 / (8192 + 128)
+    1.9692307692307693
     """
     context, size = positive("context", context), format_named(format).bytes_per_element
     tokens = np.ceil(context / positive_whole("page", page)) * page
@@ -430,7 +448,12 @@ def kv_bytes_reserved(model, context, format="bf16", *, tp=1, page=16):
 
 
 def state_parts(a, tp=1):
-    """Return (recurrent state, inputs kept for the convolution) in bytes of one mixer on one GPU; 0 for attention."""
+    """Return (recurrent state, inputs kept for the convolution) in bytes of one mixer on one GPU; 0 for attention.
+
+    >>> from cotune.model import Linear
+    >>> state_parts(Linear(16, 32, 128, 128, conv=4))  # 32 * 128 * 128 * 4 bytes; (2 * 16 + 32) * 128 * 3 * 2 bytes
+    (2097152, 49152)
+    """
     match a:
         case Linear():
             keys, values = pieces(a.key_heads, tp) * a.key_dim, pieces(a.value_heads, tp) * a.value_dim
@@ -447,6 +470,10 @@ def state_bytes(model, *, tp=1):
     """Return the Breakdown of the constant bytes per sequence of linear and state-space layers, whatever its length.
 
     Per layer: heads * head_dim * state elements, and the last conv - 1 inputs of the convolution in BF16.
+
+    >>> from cotune.config import model_named
+    >>> state_bytes(model_named("qwen3.5-35b-a3b"))["recurrent state"] / 30  # bytes in each of its 30 linear layers
+    2097152.0
     """
     pairs = []
     for attention, many in Counter(layer.attention for layer in model.layers).items():

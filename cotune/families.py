@@ -72,9 +72,7 @@ FAMILIES = {
         head_dim=True,
         needs=("intermediate_size",),
     ),
-    "gemma3_text": Family(
-        qk_norm="head", norms=4, head_dim=True, tied=True, kinds=_WINDOW, needs=("sliding_window",)
-    ),
+    "gemma3_text": Family(qk_norm="head", norms=4, head_dim=True, tied=True, kinds=_WINDOW, needs=("sliding_window",)),
     "qwen3_next": Family(**_QWEN35, shared="width", shared_gate=True, moe=True),
     "qwen3_5_text": Family(**_QWEN35),
     "qwen3_5_moe_text": Family(**_QWEN35, shared="width", shared_gate=True, moe=True),

@@ -68,7 +68,11 @@ def _pairs_up_to(n, every, limit):
 
 
 def chunked_pairs(tokens, prefix, size):
-    """Return the pairs of attention inside blocks of `size` tokens: position p sees (p - 1) % size + 1 keys."""
+    """Return the pairs of attention inside blocks of `size` tokens: position p sees (p - 1) % size + 1 keys.
+
+    >>> chunked_pairs(10, 0, 4)  # two blocks of 1 + 2 + 3 + 4, and 1 + 2
+    23
+    """
     tokens, prefix = _whole("tokens", tokens, 0), _whole("prefix", prefix, 0)
 
     def up_to(n):
@@ -144,7 +148,13 @@ def _compressed_flops(a, tokens, prefix, tp):
 def flops(model, tokens, prefix=0, *, logits=1, absorbed=False, tp=1):
     """Return the Breakdown of FLOP of one sequence on one GPU: 2 per weight and token, and the attention's own.
 
-    logits : tokens whose logits are made; the embedding is looked up, not multiplied.
+    logits : tokens whose logits are made; the embedding is looked up, not multiplied. absorbed : as in attention_flops
+
+    >>> from cotune.config import model_named
+    >>> m = model_named("deepseek-v3")
+    >>> packed, plain = (flops(m, 1, 4095, absorbed=absorbed)["scores"] for absorbed in (True, False))
+    >>> packed / plain  # (512 + 64 + 512) / (128 + 64 + 128) channels per head
+    3.4
     """
     tokens = _whole("tokens", tokens, 1)
     parts = {}
@@ -154,8 +164,7 @@ def flops(model, tokens, prefix=0, *, logits=1, absorbed=False, tp=1):
 
     for w, many in count.weights(model):
         if w.matrix:
-            held = w.n * w.k * w.used // w.cut * pieces(w.cut, tp)
-            add(w.part, 2 * held * many * (logits if w.part == "head" else tokens))
+            add(w.part, 2 * w.needed(tp) * many * (logits if w.part == "head" else tokens))
     for attention, many in Counter(layer.attention for layer in model.layers).items():
         for name, value in attention_flops(attention, tokens, prefix, absorbed=absorbed, tp=tp).items():
             add(name, value * many)
@@ -164,6 +173,10 @@ def flops(model, tokens, prefix=0, *, logits=1, absorbed=False, tp=1):
 
 def decode_flops(model, context, *, tp=1):
     """Return the Breakdown of FLOP to make one token that sees `context` tokens, itself included, on one GPU.
+
+    Latent attention is counted absorbed: queries meet the latent itself, so a head costs 2 (kv_rank + rope) FLOP per
+    token for its score and 2 kv_rank for its values, not 2 (nope + rope) and 2 v_dim. prefill_flops counts the latter,
+    save for sparse layers, which are absorbed in both.
 
     >>> from cotune.config import model_named
     >>> f = decode_flops(model_named("llama-3.1-8b"), 1024)
@@ -215,6 +228,13 @@ def kernels(layer, hidden, tokens, prefix=0, *, batch=1, weight="bf16", kv="bf16
     """Return the Kernels of one layer for `batch` sequences of `tokens` new tokens each after `prefix` cached ones.
 
     weight, kv, act : formats of weights, cache and activations; routers stay in BF16.
+
+    >>> from cotune.config import model_named
+    >>> m = model_named("llama-3.1-8b")
+    >>> [kernel.name for kernel in kernels(m.layers[0], m.hidden, 1)]
+    ['q', 'k', 'v', 'o', 'up and gate', 'down', 'attention']
+    >>> kernels(m.layers[0], m.hidden, 1)[0].work.flops  # 2 * 4096 * 4096
+    33554432.0
     """
     tokens, prefix, batch = _whole("tokens", tokens, 1), _whole("prefix", prefix, 0), positive("batch", batch)
     found = [_linear_kernel(w, batch * tokens, weight, act, tp) for w in count.layer_weights(layer, hidden) if w.matrix]
@@ -224,7 +244,12 @@ def kernels(layer, hidden, tokens, prefix=0, *, batch=1, weight="bf16", kv="bf16
 
 
 def head_kernel(model, rows, *, weight="bf16", act="bf16", tp=1):
-    """Return the Kernel of the output head for `rows` tokens."""
+    """Return the Kernel of the output head for `rows` tokens.
+
+    >>> from cotune.config import model_named
+    >>> head_kernel(model_named("llama-3.1-8b"), 1).work.flops  # 2 * 128256 * 4096
+    1050673152.0
+    """
     head = count.weights(model)[-1][0]
     return _linear_kernel(replace(head, copies=1), positive("rows", rows), weight, act, tp)
 

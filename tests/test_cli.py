@@ -125,7 +125,12 @@ def test_an_assumption_is_told_on_stderr_and_json_stays_json(capsys, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "is not JSON"), ("{}", "model_type is missing; the"), ("[]", "must be a JSON object"), ('{"model_type": "llama"}', "is missing")],
+    [
+        ("{", "is not JSON"),
+        ("{}", "model_type is missing; the"),
+        ("[]", "must be a JSON object"),
+        ('{"model_type": "llama"}', "is missing"),
+    ],
 )
 def test_a_bad_config_is_one_line_on_stderr_and_exit_2(capsys, tmp_path, text, message):
     path = tmp_path / "bad.json"

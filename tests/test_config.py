@@ -229,7 +229,9 @@ def test_a_hybrid_may_have_layers_of_one_kind_only(word, kind):
 
 
 def test_windows_start_where_the_config_says():
-    model = read_config(loaded("qwen3-8b") | {"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 20})
+    model = read_config(
+        loaded("qwen3-8b") | {"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 20}
+    )
     assert [type(one.attention) for one in model.layers] == [Full] * 20 + [Window] * 16
 
 
@@ -378,7 +380,11 @@ BAD = [
         adding(mamba_ssm_cache_dtype="int4"),
         'mamba_ssm_cache_dtype is "int4"; it must be one',
     ),
-    ("gemma-4-26b-a4b", adding(top_k_experts=300), "top_k_experts is 300; it must be at most num_experts, which is 128"),
+    (
+        "gemma-4-26b-a4b",
+        adding(top_k_experts=300),
+        "top_k_experts is 300; it must be at most num_experts, which is 128",
+    ),
     ("gpt-oss-120b", adding(num_experts_per_tok=None, experts_per_token=129), "experts_per_token is 129; .*local_exp"),
     (
         "nemotron-3-nano-30b-a3b",

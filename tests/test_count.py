@@ -280,3 +280,9 @@ def test_a_published_checkpoint_is_counted_to_the_byte():
     """gpt-oss-120b on disk: experts in MXFP4, all else in BF16. Source: hf-mem issue 33."""
     kept = (*count.KEPT, "attention")
     assert count.weight_bytes(model_named("gpt-oss-120b"), "mxfp4", kept=kept).total == 65_248_815_744
+
+
+def test_a_token_needs_the_used_copies_of_what_a_gpu_holds():
+    weight = count.Weight("experts", "up", n=6, k=4, copies=8, used=2, cut=6)
+    assert [weight.needed(tp) for tp in (1, 2, 4, 6, 12)] == [48, 24, 16, 8, 8]
+    assert [weight.held(tp) for tp in (1, 2, 4, 6, 12)] == [192, 96, 64, 32, 32]
