@@ -182,7 +182,8 @@ MODEL_HEADS = (
 )
 
 MODEL_NOTES = (
-    "Counted from each config, which the name links to: the text model, without vision tower and layers for multi-token prediction.",
+    "Counted from each config, which the name links to: the text model, without a vision tower and layers for "
+    "multi-token prediction.",
     "First token, slope and state are bytes of one sequence in BF16 (recurrent states in FP32, unless the config says "
     "otherwise): what its first token takes, what each further one takes once windows are full, and what mixers keep "
     "whatever its length.",
