@@ -110,7 +110,7 @@ COLUMNS = {
 
 LEGEND = (
     "Peaks are dense; GB are decimal; links and networks count one direction; a link is all links of one chip.",
-    "Not marked: a datasheet, a file of the maker or a reading of a device says so. "
+    "Not marked: a datasheet, a file of the maker, a reading of a device or a page that quotes one says so. "
     "Derived: worked out from such figures. Announced: preliminary, no one could measure it. "
     "Unverified: in circulation, without a good source. "
     "None: the chip does not have it. Not published: nobody says.",

@@ -8,7 +8,7 @@ from cotune import count, layer, silicon
 from cotune.chip import chip_named
 from cotune.config import model_named
 from cotune.teach.explorer import choice, slider
-from cotune.teach.figures.parts import axes, captions, chip_choice, guess_marks, log_ticks, move_marks
+from cotune.teach.figures.parts import axes, captions, chip_choice, guess_marks, log_ticks, many, move_marks
 from cotune.teach.prose import number
 from cotune.teach.running_case import FIRST, as_model, decode_rates, most_requests
 from cotune.teach.svg import BLUE, GREEN, INK, MUTE, ORANGE, PAPER, PURPLE
@@ -71,11 +71,6 @@ def size(value):
         ((u, n) for u, n in ((TERA, "TB"), (GIGA, "GB"), (MEGA, "MB"), (KILO, "kB")) if value >= u), (1, "B")
     )
     return f"{number(value / unit)} {name}"
-
-
-def many(number_, thing):
-    """A number of things in words: 1 token, 2 tokens."""
-    return f"{number_:,} {thing}" + ("" if number_ == 1 else "s")
 
 
 def beyond(model, context):
