@@ -110,7 +110,7 @@ COLUMNS = {
 
 LEGEND = (
     "Peaks are dense; GB are decimal; links and networks count one direction; a link is all links of one chip.",
-    "Not marked: a datasheet, a file of the maker or a reading of a device says so. "
+    "Not marked: a datasheet, a file of the maker, a reading of a device or a page that quotes one says so. "
     "Derived: worked out from such figures. Announced: preliminary, no one could measure it. "
     "Unverified: in circulation, without a good source. "
     "None: the chip does not have it. Not published: nobody says.",
@@ -182,7 +182,8 @@ MODEL_HEADS = (
 )
 
 MODEL_NOTES = (
-    "Counted from each config, which the name links to: the text model, without vision tower and layers for multi-token prediction.",
+    "Counted from each config, which the name links to: the text model, without a vision tower and layers for "
+    "multi-token prediction.",
     "First token, slope and state are bytes of one sequence in BF16 (recurrent states in FP32, unless the config says "
     "otherwise): what its first token takes, what each further one takes once windows are full, and what mixers keep "
     "whatever its length.",

@@ -8,7 +8,7 @@ from cotune import count, layer, silicon
 from cotune.chip import chip_named
 from cotune.config import model_named
 from cotune.teach.explorer import choice, slider
-from cotune.teach.figures.parts import axes, captions, chip_choice, guess_marks, log_ticks, move_marks
+from cotune.teach.figures.parts import axes, captions, chip_choice, guess_marks, log_ticks, many, move_marks
 from cotune.teach.prose import number
 from cotune.teach.running_case import FIRST, as_model, decode_rates, most_requests
 from cotune.teach.svg import BLUE, GREEN, INK, MUTE, ORANGE, PAPER, PURPLE
@@ -71,11 +71,6 @@ def size(value):
         ((u, n) for u, n in ((TERA, "TB"), (GIGA, "GB"), (MEGA, "MB"), (KILO, "kB")) if value >= u), (1, "B")
     )
     return f"{number(value / unit)} {name}"
-
-
-def many(number_, thing):
-    """A number of things in words: 1 token, 2 tokens."""
-    return f"{number_:,} {thing}" + ("" if number_ == 1 else "s")
 
 
 def beyond(model, context):
@@ -156,7 +151,8 @@ class WhatItHolds:
         where = f" on each of {tp} GPUs" if tp > 1 else ""
         self.who.set_text(f"{name}: {KINDS.get(model, 'your model')}")
         return (
-            f"{name} at {tokens_short(context)} tokens{beyond(m, context)}, weights in {format.upper()}{where}: {size(held)} of weights, of which "
+            f"{name} at {tokens_short(context)} tokens{beyond(m, context)}, weights in "
+            f"{format.upper()}{where}: {size(held)} of weights, of which "
             f"one token reads {size(read)}; {size(cache)} of cache in BF16"
             + (f" and {size(state)} of state" if state else " and no state")
             + f" for a sequence; {number(flop.total / GIGA)} GFLOP for the next token."
@@ -194,7 +190,8 @@ class Growth:
         self.verdict.set_text(f"{size(now)} at {tokens_short(context)} tokens")
         return (
             f"{name}, cache in {format.upper()}: the first token takes {size(first)}, a further one {size(slope)} once "
-            f"windows are full, so {many(context, 'token')}{beyond(m, context)} need {size(now)}, where first token times context would say "
+            f"windows are full, so {many(context, 'token')}{beyond(m, context)} need {size(now)}, where "
+            "first token times context would say "
             f"{size(first * context)}; an engine with unified pages reserves {size(kept)}."
         )
 
@@ -231,7 +228,8 @@ class WhereFlopsGo:
         seen = sum(found.parts.get(p, 0) for p in ("scores", "index scores"))
         self.who.set_text(f"{name} at {tokens_short(context)} tokens")
         return (
-            f"{name} makes one token at {tokens_short(context)} tokens{beyond(m, context)} with {number(found.total / GIGA)} GFLOP: "
+            f"{name} makes one token at {tokens_short(context)} tokens{beyond(m, context)} with "
+            f"{number(found.total / GIGA)} GFLOP: "
             f"{number(shares['attention'])} % in attention ({number(seen / found.total * 100)} % of all on the cache "
             f"itself), {number(shares['mixers'])} % in mixers, {number(shares['dense FFN'] + shares['experts'])} % in "
             f"FFN and experts, {number(shares['embedding and head'])} % in the head."
@@ -268,7 +266,8 @@ class OnSilicon:
             else "none of them reads 100 MB"
         )
         return (
-            f"{one.name}, {stored}: {len(table)} measured layers reach {number(np.median(share))} % of the ideal in the median; {said}. None takes less "
+            f"{one.name}, {stored}: {len(table)} measured layers reach "
+            f"{number(np.median(share))} % of the ideal in the median; {said}. None takes less "
             f"than {number(table['latency'].min() / MICRO)} µs."
         )
 

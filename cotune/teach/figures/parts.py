@@ -39,8 +39,18 @@ def _fixed(places):
 
 def named(chip, format):
     """The chip's name, with what has to be said about the figures that its roof uses."""
-    flag = chip.caveat(format, "bandwidth") if chip.figure(format).value is not None else ""
+    flag = caveat(chip, format)
     return f"{chip.name} ({flag})" if flag else chip.name
+
+
+def caveat(chip, format):
+    """What has to be said about the peak and the bandwidth of a chip, "" if nothing."""
+    return chip.caveat(format, "bandwidth") if chip.figure(format).value is not None else ""
+
+
+def many(number_, thing):
+    """A number of things in words: 1 token, 2 tokens."""
+    return f"{number_:,} {thing}" + ("" if number_ == 1 else "s")
 
 
 def captions(ax, x, y):
@@ -54,7 +64,8 @@ def lacks(scene, chip, format):
     lacking = chip.figure(format).value is None
     for artist in scene.moving:
         artist.set_visible(not lacking)
-    scene.who.set_text(f"{named(chip, format)}, {TITLE[format]}")
+    flag = caveat(chip, format)
+    scene.who.set_text(f"{chip.name}, {TITLE[format]}" + (f" ({flag.partition(',')[0]})" if flag else ""))
     if lacking:
         scene.verdict.set_text(f"no {TITLE[format]} arithmetic")
     return lacking
