@@ -22,6 +22,15 @@ CORRECTIONS = [
         (r'(<button class="btn search-button-field [^>]*?) title="Search" aria-label="Search"', r"\1"),
         (r'<summary aria-label="Toggle hidden content">', "<summary>"),
         (r'(<i [^>]*class="theme-switch [^>]*?) title="[^"]*"', r"\1"),
+        # The page that leads from the folder to the first page comes without a language, a title or an icon.
+        (
+            r'^<meta http-equiv="Refresh" content="0; url=([^"]*)" />\s*$',
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">\n'
+            "<title>Hardware-friendly language models</title>\n"
+            '<link rel="icon" href="_static/favicon.svg">\n'
+            '<meta http-equiv="refresh" content="0; url=\\1"></head>\n'
+            '<body><a href="\\1">To the book</a></body></html>\n',
+        ),
     )
 ]
 
