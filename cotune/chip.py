@@ -214,42 +214,85 @@ def _field_of(name):
 def read_chips(text):
     """Return ({id: Chip}, {key: Source}) of a text in the form of data/chips.toml.
 
-    Raises ValueError naming the chip and the field where a key is missing or unknown, a status is not one of
-    STATUSES, a value is missing, not above 0, or present where there is none, or a source is not defined.
+    Raises ValueError naming the chip and the field where a key is missing or unknown, something is not the text,
+    list or table it should be, two chips share a name, a status is not one of STATUSES, a value is missing, not above
+    0, a count that is not whole, or present where there is none, or a source is not defined.
     """
     import tomllib  # here, so that `import cotune` does not pay for it
 
     table = tomllib.loads(text)
     _check_keys("the chips file", table, {"sources", "chips"})
-    for key, entry in table["sources"].items():
-        _check_keys(f"source {key}", entry, {"title", "url"})
-    sources = {key: Source(key, **entry) for key, entry in table["sources"].items()}
-    return {id: _read_chip(id, entry, sources) for id, entry in table["chips"].items()}, sources
+    for group, entries in table.items():
+        _check(isinstance(entries, dict), f"the chips file's {group}", "a table of tables", entries)
+    sources = {key: _read_source(key, entry) for key, entry in table["sources"].items()}
+    chips = {id: _read_chip(id, entry, sources) for id, entry in table["chips"].items()}
+    _names(chips)
+    return chips, sources
+
+
+def _read_source(key, entry):
+    _check_keys(f"source {key}", entry, {"title", "url"})
+    for name, text in entry.items():
+        _check(_is_text(text), f"source {key} {name}", "text", text)
+    return Source(key, **entry)
 
 
 def _read_chip(id, entry, sources):
     _check_keys(f"chip {id}", entry, {"name", "aliases", *(f.key for f in FIELDS.values())})
+    name, aliases = entry["name"], entry["aliases"]
+    _check(_is_text(name), f"chip {id} name", "text", name)
+    _check(isinstance(aliases, list) and all(map(_is_text, aliases)), f"chip {id} aliases", "a list of names", aliases)
     figures = {name: _read_figure(f"{id} {f.key}", entry[f.key], f, sources) for name, f in FIELDS.items()}
-    return Chip(id, entry["name"], tuple(entry["aliases"]), figures)
+    return Chip(id, name, tuple(aliases), figures)
 
 
 def _read_figure(where, entry, field, sources):
     _check_keys(where, entry, {"status", "source"}, {"value", "note"})
-    status, value, keys = entry["status"], entry.get("value"), entry["source"]
-    if status not in STATUSES:
+    status, keys, note = entry["status"], entry["source"], entry.get("note", "")
+    if not isinstance(status, str) or status not in STATUSES:
         raise ValueError(f"{where} has the unknown status {status!r}; known: {', '.join(STATUSES)}")
+    if not (isinstance(keys, list) and keys and all(isinstance(key, str) and key in sources for key in keys)):
+        raise ValueError(f"{where} needs a list of keys of [sources], got {keys!r}")
+    _check(isinstance(note, str), f"{where} note", "text", note)
+    return Figure(_read_value(where, entry.get("value"), status, field), field.unit, tuple(keys), status, note)
+
+
+def _read_value(where, value, status, field):
     if status in WITHOUT_VALUE:
         if value is not None:
             raise ValueError(f"{where} is {status} and must have no value, got {value!r}")
-    elif type(value) not in (int, float) or not 0 < value < float("inf"):
-        raise ValueError(f"{where} is {status} and needs a number above 0, got {value!r}")
-    if not keys or not set(keys) <= set(sources):
-        raise ValueError(f"{where} needs a list of keys of [sources], got {keys!r}")
-    si = None if value is None else float(value * field.si)
-    return Figure(si, field.unit, tuple(keys), status, entry.get("note", ""))
+        return None
+    # 1e100 of any unit stays finite in SI; a figure without a unit is a count
+    fits = type(value) in (int, float) and 0 < value < 1e100 and (field.unit or value % 1 == 0)
+    if not fits:
+        kind = "number" if field.unit else "whole number"
+        raise ValueError(f"{where} is {status} and needs a {kind} above 0 and below 1e100, got {value!r}")
+    return float(value * field.si)
+
+
+def _names(chips):
+    """Return {plain spelling: id} of every id and alias; ValueError where two are the same."""
+    names = {}
+    spelled = [(c, "id", c.id) for c in chips.values()] + [(c, "aliases", a) for c in chips.values() for a in c.aliases]
+    for chip, key, name in spelled:
+        if _plain(name) in names:
+            other = names[_plain(name)]
+            raise ValueError(f"chip {chip.id} {key}: {name!r} already names {other}; a name belongs to one chip, once")
+        names[_plain(name)] = chip.id
+    return names
+
+
+def _is_text(value):
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _check(good, where, wanted, value):
+    if not good:
+        raise ValueError(f"{where} must be {wanted}, got {value!r}")
 
 
 def _check_keys(where, entry, needed, optional=frozenset()):
+    _check(isinstance(entry, dict), where, f"a table of {', '.join(sorted(needed | optional))}", entry)
     for problem, keys in (("lacks", needed - entry.keys()), ("has the unknown key", entry.keys() - needed - optional)):
         if keys:
             raise ValueError(f"{where} {problem} {', '.join(sorted(keys))}")
@@ -262,8 +305,7 @@ def _catalogue():
 
 @cache
 def _ids():
-    """{spelling: id} of every id and alias."""
-    return {_plain(name): chip.id for chip in _catalogue()[0].values() for name in (chip.id, *chip.aliases)}
+    return _names(_catalogue()[0])
 
 
 def _plain(name):

@@ -123,8 +123,10 @@ def linear_layers(tokens, hidden, ffn):
     >>> linear_layers(256, 8192, 512)["FFN-2"]
     (256, 8192, 512)
     """
-    for name, value in (("tokens", tokens), ("hidden", hidden), ("ffn", ffn)):
-        positive(name, value)
+    tokens, hidden, ffn = (
+        value if isinstance(value, int) and value > 0 and value is not True else positive(name, value)
+        for name, value in (("tokens", tokens), ("hidden", hidden), ("ffn", ffn))
+    )
     return {
         "QKV": (tokens, 3 * hidden, hidden),
         "attention output": (tokens, hidden, hidden),

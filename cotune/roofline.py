@@ -23,8 +23,8 @@ class Work:
 
     @property
     def intensity(self):
-        """Arithmetic intensity in FLOP per byte."""
-        return self.flops / self.bytes
+        """Arithmetic intensity in FLOP per byte; ValueError for FLOP or bytes that are not above 0."""
+        return positive("flops", self.flops) / positive("bytes", self.bytes)
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,12 @@ def attainable(intensity, chip, unit):
 def time(work, chip, unit):
     """Return the ideal Time of a kernel: math = flops / peak, memory = bytes / bandwidth, in seconds.
 
-    Errors as in `ridge`, and for FLOP or bytes that are not above 0.
+    Errors as in `ridge`, and for work that is not a Work or whose FLOP or bytes are not above 0.
 
     >>> time(Work(flops=2e9, bytes=1e6), "h100", "bf16").bound
     'compute'
     """
+    if not isinstance(work, Work):
+        raise ValueError(f"work must be a Work of flops and bytes, got {work!r}")
     chip = chip_named(chip)
     return Time(positive("flops", work.flops) / chip.peak(unit), positive("bytes", work.bytes) / chip.bandwidth)

@@ -236,17 +236,3 @@ def rule(id):
     if isinstance(id, int) and not isinstance(id, bool) and 1 <= id <= len(RULES):
         return RULES[id - 1]
     raise ValueError(f"rule id must be a whole number from 1 to {len(RULES)}, got {id!r}")
-
-
-def rule_text(id):
-    """Return one rule as the three lines a lesson shows: the rule, its caveat, the number to check.
-
-    Errors as in `rule`.
-
-    >>> print(rule_text(9))
-    Rule 9 (intro). Raise the batch until arithmetic limits the layer, then stop.
-    But: The time between two tokens, or the memory for the KV cache, often stops you before that.
-    Check: M* = ridge b / 2 tokens, with b bytes per weight
-    """
-    r = rule(id)
-    return f"Rule {r.id} ({r.guideline}). {r.sentence}\nBut: {r.caveat}\nCheck: {r.number_to_check}"

@@ -64,21 +64,38 @@ class Table:
         """Return the rows that fit every `name=wanted`; possibly none.
 
         wanted : a value, an iterable of values, or a function from the column to a mask.
-        Errors: ValueError for an unknown column, chip or dtype.
+        Errors: ValueError for an unknown column, a value that the column cannot hold, or what is not a mask.
 
         >>> len(gemm_table().where(chip="gb300", dtype="nvfp4", m=lambda m: m >= 512))
         456
         """
         keep = np.ones(len(self), bool)
         for name, value in wanted.items():
-            keep &= value(self[name]) if callable(value) else np.isin(self[name], self._values(name, value))
+            keep &= self._mask(name, value) if callable(value) else np.isin(self[name], self._values(name, value))
         return _table(self.columns, {name: column[keep] for name, column in self.data.items()})
+
+    def _mask(self, name, function):
+        mask = np.asarray(function(self[name]))
+        if mask.dtype != bool or mask.shape != (len(self),):
+            got = f"{mask.dtype} of shape {mask.shape}"
+            raise ValueError(f"column {name}: the function must return a mask, True or False per row; got {got}")
+        return mask
 
     def _values(self, name, value):
         """Return what `name` may be, as a list; text is read as the file's own text would be."""
-        values = [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+        value = value.tolist() if isinstance(value, np.ndarray) else value
+        values = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value
+        return [self._value(name, v) for v in values]
+
+    def _value(self, name, value):
+        """Return one value of `name`. A number is in the unit of the Table; it need only look right to the reader."""
         read = next(c.read for c in self.columns if c.name == name)
-        return [read(v) if isinstance(v, str) or self[name].dtype.kind == "U" else v for v in values]
+        number = not isinstance(value, str) and self[name].dtype.kind != "U"
+        try:
+            got = read(str(value) if number else value)
+        except ValueError as error:
+            raise ValueError(f"column {name}: {error}") from None
+        return value if number else got
 
 
 def read_table(path, columns):
@@ -153,14 +170,17 @@ def kv_dtype(text):
 
 
 def count(text):
-    """Return a whole number above 0; else raise ValueError.
+    """Return a whole number above 0 and at most 2**53, up to which a float holds each; else raise ValueError.
 
     >>> count("8192")
     8192
     """
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
+    digits = text.lstrip("0") if text.isascii() and text.isdigit() else ""
+    if not digits:
         raise ValueError(f"must be a whole number above 0, got {text!r}")
-    return int(text)
+    if len(digits) > 16 or int(digits) > 2**53:
+        raise ValueError(f"must be a whole number up to 2**53, got {text!r}")
+    return int(digits)
 
 
 def microseconds(text):
@@ -250,3 +270,16 @@ def ideal_decode(table):
         time = roofline.time(attention.work, chip, attention.unit)
         limits[:, rows] = time.math, time.memory
     return Time(*limits)
+
+
+def pairs_ordered(modelled, measured):
+    """Return the share of pairs of rows that `modelled` puts in the order of `measured`; ties count as wrong.
+
+    modelled, measured : arrays of equal length, at least two rows.
+
+    >>> pairs_ordered(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]))
+    0.6666666666666666
+    """
+    first, second = np.triu_indices(len(measured), 1)
+    right = np.sign(modelled[first] - modelled[second]) == np.sign(measured[first] - measured[second])
+    return float(right.mean())

@@ -14,6 +14,7 @@ import cotune.chip
 from cotune.chip import CHIPS, FIELDS, PEAKS, STATUSES, WITHOUT_VALUE, Chip, chip_named, read_chips, sources
 from cotune.formats import FORMATS, format_named
 from cotune.roofline import ridge
+from cotune.teach.tables import LEGEND
 
 TEXT = (Path(cotune.chip.__file__).parent / "data" / "chips.toml").read_text(encoding="utf-8")
 chips = st.sampled_from(CHIPS)
@@ -232,18 +233,43 @@ def h100(table):
     return table["chips"]["h100"]
 
 
+def rubin(table):
+    return table["chips"]["rubin"]
+
+
 @pytest.mark.parametrize(
     "change, says",
     [
+        (lambda t: rubin(t)["aliases"].append("h100"), "chip rubin aliases: 'h100' already names h100; a name belongs"),
+        (lambda t: h100(t)["aliases"].append("rubin"), "chip h100 aliases: 'rubin' already names rubin"),
+        (lambda t: h100(t)["aliases"].append("B200 SXM"), "chip b200 aliases: 'b200_sxm' already names h100"),
+        (lambda t: t["chips"].update(H100=h100(t)), "chip H100 id: 'H100' already names h100"),
+        (lambda t: h100(t).update(aliases="h100_sxm"), "chip h100 aliases must be a list of names, got 'h100_sxm'"),
+        (lambda t: h100(t).update(aliases=[5]), r"chip h100 aliases must be a list of names, got \[5\]"),
+        (lambda t: h100(t).update(aliases=[""]), r"chip h100 aliases must be a list of names, got \[''\]"),
+        (lambda t: h100(t).update(name=5), "chip h100 name must be text, got 5"),
+        (lambda t: h100(t).update(name=" "), "chip h100 name must be text, got ' '"),
+        (lambda t: h100(t)["sm"].update(note=5), "h100 sm note must be text, got 5"),
+        (lambda t: h100(t)["sm"].update(value=148.9), "h100 sm .*needs a whole number above 0.*, got 148.9"),
+        (lambda t: h100(t)["link_domain"].update(value=8.5), "h100 link_domain .*needs a whole number.*, got 8.5"),
+        (lambda t: h100(t)["sm"].update(value=float("nan")), "h100 sm .*needs a whole number above 0.*, got nan"),
+        (lambda t: h100(t)["bf16_TFLOPS"].update(value=1e305), r"h100 bf16_TFLOPS .*below 1e100, got 1e\+305"),
+        (lambda t: h100(t)["bf16_TFLOPS"].update(value=10**400), "h100 bf16_TFLOPS .*below 1e100, got 1000"),
+        (lambda t: h100(t).update(bf16_TFLOPS=312), "h100 bf16_TFLOPS must be a table of note, .*value, got 312"),
+        (lambda t: h100(t)["sm"].update(source=5), r"h100 sm needs a list of keys of \[sources\], got 5"),
+        (lambda t: h100(t)["sm"].update(source="nvidia-h100"), r"h100 sm needs a list of .*, got 'nvidia-h100'"),
+        (lambda t: h100(t)["sm"].update(source=[["x"]]), r"h100 sm needs a list of .*, got \[\['x'\]\]"),
+        (lambda t: h100(t)["sm"].update(status=["sourced"]), r"h100 sm has the unknown status \['sourced'\]; known"),
+        (lambda t: t["sources"]["nvidia-h100"].update(url=5), "source nvidia-h100 url must be text, got 5"),
         (lambda t: h100(t).pop("sm"), "chip h100 lacks sm"),
         (lambda t: h100(t).pop("name"), "chip h100 lacks name"),
         (lambda t: h100(t).update(hbm_TBps={}), "chip h100 has the unknown key hbm_TBps"),
-        (lambda t: h100(t)["hbm_GBps"].pop("value"), "h100 hbm_GBps is sourced and needs a number above 0, got None"),
-        (lambda t: h100(t)["hbm_GBps"].update(value=-1), "h100 hbm_GBps .*above 0, got -1"),
-        (lambda t: h100(t)["hbm_GBps"].update(value=float("inf")), "h100 hbm_GBps .*above 0, got inf"),
-        (lambda t: h100(t)["hbm_GBps"].update(value=float("nan")), "h100 hbm_GBps .*above 0, got nan"),
-        (lambda t: h100(t)["hbm_GBps"].update(value="3350"), "h100 hbm_GBps .*above 0, got '3350'"),
-        (lambda t: h100(t)["hbm_GBps"].update(value=True), "h100 hbm_GBps .*above 0, got True"),
+        (lambda t: h100(t)["hbm_GBps"].pop("value"), "h100 hbm_GBps is sourced and needs a number.*, got None"),
+        (lambda t: h100(t)["hbm_GBps"].update(value=-1), "h100 hbm_GBps .*above 0 .*, got -1"),
+        (lambda t: h100(t)["hbm_GBps"].update(value=float("inf")), "h100 hbm_GBps .*above 0 .*, got inf"),
+        (lambda t: h100(t)["hbm_GBps"].update(value=float("nan")), "h100 hbm_GBps .*above 0 .*, got nan"),
+        (lambda t: h100(t)["hbm_GBps"].update(value="3350"), "h100 hbm_GBps .*above 0 .*, got '3350'"),
+        (lambda t: h100(t)["hbm_GBps"].update(value=True), "h100 hbm_GBps .*above 0 .*, got True"),
         (lambda t: h100(t)["fp4_TFLOPS"].update(value=1), "h100 fp4_TFLOPS is absent and must have no value, got 1"),
         (lambda t: h100(t)["sm"].update(status="sure"), "h100 sm has the unknown status 'sure'; known: sourced, "),
         (lambda t: h100(t)["sm"].pop("status"), "h100 sm lacks status"),
@@ -258,6 +284,29 @@ def h100(table):
 def test_a_broken_file_names_the_line(change, says):
     with pytest.raises(ValueError, match=says):
         read_chips(broken(change))
+
+
+@pytest.mark.parametrize(
+    "line, says", [("sources.me = 5\n[chips]", "source me must"), ("chips.me = 5\n[sources]", "chip me must")]
+)
+def test_an_entry_that_is_no_table_is_named(line, says):
+    with pytest.raises(ValueError, match=f"{says} be a table of .*, got 5"):
+        read_chips(line)
+
+
+@pytest.mark.parametrize("group", ["sources", "chips"])
+def test_a_group_that_is_no_table_is_named(group):
+    other = {"sources": "chips", "chips": "sources"}[group]
+    with pytest.raises(ValueError, match=f"the chips file's {group} must be a table of tables, got 5"):
+        read_chips(f"{group} = 5\n[{other}]")
+
+
+def test_sourced_means_the_same_everywhere():
+    meaning = "a datasheet, a file of the maker, a reading of a device or a page that quotes one says "
+    book = Path(__file__).parent.parent / "book"
+    pages = [(book / page).read_text(encoding="utf-8") for page in ("chips.md", "how-to-use.md")]
+    for text in (TEXT, " ".join(LEGEND), *pages):
+        assert meaning in " ".join(text.split())
 
 
 def test_the_helper_that_breaks_files_leaves_the_rest_alone():

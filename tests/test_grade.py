@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -40,12 +41,18 @@ def progress(tmp_path, monkeypatch):
         (-312.5, "wrong", "sign"),
         (77, "wrong", "hint"),
         (None, "open", "GB"),
-        (math.nan, "unreadable", "finite"),
-        (math.inf, "unreadable", "finite"),
+        (math.nan, "unreadable", "one number"),
+        (math.inf, "unreadable", "one number"),
         (True, "unreadable", "True"),
         ("a lot", "unreadable", "'a lot'"),
         ([312.5, 1], "unreadable", "[312.5, 1]"),
         (10**400, "unreadable", "number"),
+        ("1,312.5", "wrong", "hint"),
+        ("312,5", "unreadable", "'312,5'"),
+        ("0x138", "unreadable", "number"),
+        ("312.5 GB", "unreadable", "number"),
+        (" 3.125e2 ", "right", "Right"),
+        ("٣", "unreadable", "number"),
     ],
 )
 def test_verdicts(answer, verdict, said):
@@ -79,9 +86,10 @@ def test_choices_and_designs():
     pick = g.choose("x-3", "Which", ("a", "b"), 2, {"a": "Look again."})
     assert g.mark(pick, 2) == ("right", "Right.")
     assert g.mark(pick, 1) == ("wrong", "Not yet. Look again.")
-    assert g.mark(pick, 3)[0] == "wrong"
+    assert g.mark(pick, 3) == ("wrong", "Not yet. Choose a number from 1 to 2.")
     design = g.within("x-4", "How many", "requests", 10, 20, below="More.", above="Fewer.")
-    assert [g.mark(design, n)[0] for n in (9.99, 10, 20, 20.01)] == ["wrong", "right", "right", "wrong"]
+    assert [g.mark(design, n)[0] for n in (9, 10, 20, 21, 10.5)] == ["wrong", "right", "right", "wrong", "wrong"]
+    assert "at least 1" in g.mark(design, -5)[1] and "whole" in g.mark(design, 10.5)[1]
 
 
 def test_grade_prints_and_keeps_the_best(capsys):
@@ -115,14 +123,49 @@ def test_the_page_gives_the_same_verdicts():
     for exercise in (ONE, g.exercise_named("roofline-5"), g.exercise_named("roofline-6")):
         rows = json.loads(unescape(re.search(r'data-verdicts="([^"]*)"', g.form(exercise))[1]))
         for answer in (312.5, 2500, 302, 1, 2, 100, 256, 999, -312.5):
-            hit = next((text for low, high, text in rows if low <= answer <= high), g.ELSE)
+            if exercise.whole and answer != int(answer):
+                assert g.mark(exercise, answer) == ("wrong", "Not yet. It must be a whole number.")
+                continue
+            last = f"Not yet. Choose {exercise.unit}." if exercise.options else g.ELSE
+            hit = next((text for low, high, text in rows if low <= answer <= high), last)
             assert hit == g.mark(exercise, answer)[1]
 
 
 def test_progress_that_is_damaged_is_set_aside(tmp_path):
     keep.path().write_text("{not json")
     assert keep.everything() == {}
-    assert (tmp_path / "progress.damaged").read_text() == "{not json"
+    assert (tmp_path / "progress.json.damaged").read_text() == "{not json"
     assert keep.put("a", 1) and keep.get("a") == 1
     keep.path().write_text("[1, 2]")
     assert keep.get("a") is None
+    assert (tmp_path / "progress.json.damaged1").read_text() == "[1, 2]"
+
+
+def test_what_cannot_be_set_aside_is_not_overwritten(monkeypatch, capsys):
+    keep.path().write_text("{not json")
+    monkeypatch.setattr("pathlib.Path.rename", mock.Mock(side_effect=OSError))
+    assert keep.put("a", 1) is False
+    g.grade("roofline-2", 640)
+    assert "could not be kept" in capsys.readouterr().out
+    assert keep.path().read_text() == "{not json"
+
+
+@pytest.mark.parametrize("kept", [None, ["x"], 3, "banana"])
+def test_odd_progress_counts_as_open(kept, capsys):
+    keep.put("roofline-1", kept)
+    g.progress("roofline")
+    assert "open   roofline-1" in capsys.readouterr().out
+
+
+def test_an_unknown_lesson_is_refused():
+    with pytest.raises(ValueError, match="no lesson is called 'nope'"):
+        g.progress("nope")
+
+
+def test_exercises_that_no_answer_can_meet_are_refused():
+    with pytest.raises(ValueError, match="x-5"):
+        g.numeric("x-5", "A size", "GB", math.nan)
+    with pytest.raises(ValueError, match="x-6"):
+        g.within("x-6", "How many", "requests", 5, 1, below="", above="")
+    with pytest.raises(ValueError, match="right must be from 1 to 2, got 9"):
+        g.choose("x-7", "Which", ("a", "b"), 9, {"a": "", "b": ""})

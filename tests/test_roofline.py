@@ -98,8 +98,19 @@ def test_refusals_name_the_argument(bad):
         roofline.time(Work(bad, 1.0), chip, "bf16")
     with pytest.raises(ValueError, match=f"bytes must be .*{bad}"):
         roofline.time(Work(1.0, bad), chip, "bf16")
+    with pytest.raises(ValueError, match=f"flops must be .*{bad}"):
+        _ = Work(bad, 1.0).intensity
+    with pytest.raises(ValueError, match=f"bytes must be .*{bad}"):
+        _ = Work(1.0, bad).intensity
     with pytest.raises(ValueError, match=f"intensity must be .*{bad}"):
         roofline.attainable(bad, chip, "bf16")
+
+
+@pytest.mark.parametrize("bad", [3, None, (1.0, 2.0), Time(1.0, 2.0)])
+def test_what_is_not_work_is_refused(bad):
+    with pytest.raises(ValueError, match="work must be a Work of flops and bytes, got ") as error:
+        roofline.time(bad, "h100", "bf16")
+    assert str(error.value).endswith(repr(bad))
 
 
 @pytest.mark.parametrize(

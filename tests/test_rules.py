@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cotune.rules import GUIDELINES, RULES, rule, rule_text
+from cotune.rules import GUIDELINES, RULES, rule
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
@@ -84,13 +84,6 @@ def test_an_anchor_is_a_heading():
     cells = [{"cell_type": "markdown", "source": ["# The rules\n", "\n", "### Rule 3\n"]}]
     cells += [{"cell_type": "code", "source": ["### Rule 4"]}, {"cell_type": "markdown", "source": ["rule-5, Rule 5"]}]
     assert anchors({"cells": cells}) == ["the-rules", "rule-3"]
-
-
-def test_rule_finds_a_rule_and_its_text():
-    assert rule(4).guideline == "G1"
-    lines = rule_text(4).splitlines()
-    assert lines[0] == f"Rule 4 (G1). {rule(4).sentence}"
-    assert lines[1:] == [f"But: {rule(4).caveat}", f"Check: {rule(4).number_to_check}"]
 
 
 @pytest.mark.parametrize("bad", [0, 23, -1, 1.0, "3", None, True])

@@ -123,6 +123,48 @@ def test_where_refuses_a_name_it_does_not_know(wanted, message):
         gemm_table().where(**wanted)
 
 
+@pytest.mark.parametrize(
+    "wanted, message",
+    [
+        ({"m": None}, "column m: must be a whole number above 0, got 'None'"),
+        ({"m": 1.5}, "column m: must be a whole number above 0, got '1.5'"),
+        ({"m": -3}, "column m: must be a whole number above 0, got '-3'"),
+        ({"m": True}, "column m: must be a whole number above 0, got 'True'"),
+        ({"m": "8.5"}, "column m: must be a whole number above 0, got '8.5'"),
+        ({"m": [8, 0]}, "column m: must be a whole number above 0, got '0'"),
+        ({"m": np.array([8, -1])}, "column m: must be a whole number above 0, got '-1'"),
+        ({"m": 10**30}, r"column m: must be a whole number up to 2\*\*53, got '1000"),
+        ({"latency": float("nan")}, "column latency: must be a finite number above 0, got 'nan'"),
+        ({"chip": None}, "column chip: unknown chip None; known: "),
+        ({"dtype": 8}, "column dtype: unknown dtype 8; known: "),
+        ({"m": lambda m: 3}, r"column m: the function must return a mask, .*; got int64 of shape \(\)"),
+        ({"m": lambda m: True}, r"column m: the function must return a mask, .*; got bool of shape \(\)"),
+        ({"m": lambda m: m}, r"column m: the function must return a mask, .*; got int64 of shape \(14130,\)"),
+        ({"m": lambda m: [True, False]}, r"column m: the function must return a mask, .*; got bool of shape \(2,\)"),
+        ({"m": lambda m: None}, r"column m: the function must return a mask, .*; got object of shape \(\)"),
+    ],
+)
+def test_where_refuses_what_a_column_cannot_hold(wanted, message):
+    with pytest.raises(ValueError, match=message):
+        gemm_table().where(**wanted)
+
+
+def test_where_takes_numpy_values_and_the_units_of_the_table():
+    table = gemm_table()
+    rows = len(table.where(m=16))
+    assert rows == len(table.where(m=np.int64(16))) == len(table.where(m=np.array(16))) == len(table.where(m="16")) > 0
+    assert len(table.where(m=np.array([16, 64]))) == rows + len(table.where(m=64))
+    assert table["latency"][0] in table.where(latency=table["latency"][0])["latency"]
+    assert len(table.where(chip=chip_named("b200"))) == len(table.where(chip="b200"))
+    assert len(table.where(m=[])) == 0
+
+
+def test_a_count_is_exact_up_to_its_limit():
+    assert (silicon.count(str(2**53)), silicon.count("007")) == (2**53, 7)
+    with pytest.raises(ValueError, match=r"up to 2\*\*53, got '9007199254740993'"):
+        silicon.count(str(2**53 + 1))
+
+
 def test_an_unknown_column_lists_the_known_ones():
     with pytest.raises(ValueError, match="unknown column 'latency_us'; known: chip, dtype, m, n, k, latency"):
         gemm_table()["latency_us"]
@@ -151,6 +193,10 @@ REFUSED = [
         for bad in ("eight", "", "0", "-8", "8.5", "1_000", "nan", "1e3", " 8", "²")
     ],
     (HEADER + "gb300,nvfp4,8,0,256,3.5\n", "line 2, column n_out_features: must be a whole number above 0, got '0'"),
+    *[
+        (HEADER + GOOD + GOOD.replace(",8,", f",{bad},"), "line 3, column m_tokens: must be a whole number up to 2")
+        for bad in ("9" * 16, "1" * 30, "1" * 5000)
+    ],
     (HEADER + "gb300,nvfp4,8,128,k,3.5\n", "line 2, column k_in_features: must be a whole number above 0, got 'k'"),
     *[
         (HEADER + GOOD * 4 + GOOD.replace("3.5", bad), f"line 6, column latency_us: must be .*, got '{bad}'")

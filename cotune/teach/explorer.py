@@ -86,6 +86,9 @@ def explore(scene, controls=(), *, title, size=SIZE):
 
 def page_controls(controls):
     """Return the controls that the published page has, refusing more than it can carry."""
+    names = [c.name for c in controls]
+    if len(set(names)) < len(names):
+        raise ValueError(f"every control needs a name of its own, got {', '.join(names)}")
     paged = [c for c in controls if not c.live]
     frames = len(list(combinations(paged)))
     if len(paged) > MOST_CONTROLS or frames > MOST_FRAMES:

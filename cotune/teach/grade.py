@@ -7,6 +7,7 @@ inside it. The kernel and the published page walk the same list, so they give th
 import json
 import math
 import os
+import re
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
@@ -14,6 +15,7 @@ from importlib import import_module
 from cotune.teach import keep
 from cotune.teach.explorer import asset
 
+MARKS = ("wrong", "close", "right")  # from worst to best
 NEAR = 0.003  # a slip by a factor is recognised within this much
 SLIPS = (  # factor, how it is said, what it points to when the answer is too large, and when too small
     (1e9, "10^9", "check giga", "check giga"),
@@ -29,6 +31,8 @@ SLIPS = (  # factor, how it is said, what it points to when the answer is too la
     (1.024**3, "1.074", "GiB and GB were mixed up", "GiB and GB were mixed up"),
     (1.024**4, "1.100", "TiB and TB were mixed up", "TiB and TB were mixed up"),
 )
+PLAIN = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"  # how a number may be written; grade.js has the same two
+GROUPED = r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?"
 ELSE = "Not yet. Read the hint and try once more."
 
 
@@ -44,13 +48,22 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Exercise:
-    """A graded question: `ask` says in a few words what is wanted, `unit` in what, `options` if it is a choice."""
+    """A graded question: `ask` says in a few words what is wanted, `unit` in what, `options` if it is a choice.
+
+    whole : only whole numbers can be right
+    """
 
     id: str
     ask: str
     unit: str
     verdicts: tuple
     options: tuple = ()
+    whole: bool = False
+
+    def __post_init__(self):
+        for verdict in self.verdicts:
+            if not verdict.low <= verdict.high:
+                raise ValueError(f"exercise {self.id}: no number lies between {verdict.low} and {verdict.high}")
 
 
 def numeric(id, ask, unit, answer, *, tolerance=0.01, slips=()):
@@ -74,25 +87,29 @@ def _slip(answer, factor, name, over, under):
 
 def choose(id, ask, options, right, why):
     """An exercise answered by picking the number of one option (from 1); `why` says what each wrong one misses."""
+    if not 1 <= right <= len(options):
+        raise ValueError(f"exercise {id}: right must be from 1 to {len(options)}, got {right}")
     verdicts = []
     for n, option in enumerate(options, 1):
         mark = "right" if n == right else "wrong"
         text = "Right." if n == right else "Not yet. " + why[option]
         verdicts.append(Verdict(n, n, mark, text))
-    return Exercise(id, ask, "the number of your choice", tuple(verdicts), tuple(options))
+    return Exercise(id, ask, f"a number from 1 to {len(options)}", tuple(verdicts), tuple(options), whole=True)
 
 
 def within(id, ask, unit, low, high, *, below, above):
-    """A design exercise: any value from `low` to `high` is right; `below` and `above` say what else gives up."""
+    """A design exercise: any whole number from `low` to `high` is right; `below` and `above` say what else gives up."""
     return Exercise(
         id,
         ask,
         unit,
         (
             Verdict(low, high, "right", "Right: this meets every demand."),
-            Verdict(-math.inf, low, "wrong", "Not yet. " + below),
+            Verdict(-math.inf, 0, "wrong", "Not yet. It must be at least 1."),
+            Verdict(0, low, "wrong", "Not yet. " + below),
             Verdict(high, math.inf, "wrong", "Not yet. " + above),
         ),
+        whole=True,
     )
 
 
@@ -109,16 +126,34 @@ def mark(exercise, answer):
     """
     if answer is None:
         return "open", f"Not answered yet: put your answer ({exercise.unit}) in place of None."
-    try:
-        value = float(answer)
-    except Exception:
-        return "unreadable", f"This wants one number ({exercise.unit}); got {_shown(answer)}."
-    if isinstance(answer, bool) or not math.isfinite(value):
-        return "unreadable", f"This wants one finite number ({exercise.unit}); got {_shown(answer)}."
+    value = _number(answer)
+    if value is None:
+        return "unreadable", f"{wanted(exercise)} Got {_shown(answer)}."
+    if exercise.whole and value != int(value):
+        return "wrong", "Not yet. It must be a whole number."
     for verdict in exercise.verdicts:
         if verdict.low <= value <= verdict.high:
             return verdict.mark, verdict.text
-    return "wrong", ELSE
+    return "wrong", f"Not yet. Choose {exercise.unit}." if exercise.options else ELSE
+
+
+def wanted(exercise):
+    """Say what an answer looks like."""
+    return f"This wants {exercise.unit if exercise.options else f'one number ({exercise.unit}), such as 12.5'}."
+
+
+def _number(answer):
+    """Return an answer as a finite float, or None. Text is read as the page reads it: a point, no decimal comma."""
+    try:
+        if isinstance(answer, str):
+            text = re.sub(r"\s", "", answer)
+            if not re.fullmatch(f"{PLAIN}|{GROUPED}", text, re.ASCII):
+                return None
+            answer = text.replace(",", "")
+        value = float(answer)
+    except Exception:
+        return None
+    return value if math.isfinite(value) and not isinstance(answer, bool) else None
 
 
 def _shown(answer):
@@ -139,15 +174,14 @@ def grade(id, answer=None):
         from IPython.display import display
 
         return display({"text/html": form(exercise), "text/plain": f"{exercise.ask} ({exercise.unit})"}, raw=True)
-    if verdict in ("right", "close", "wrong") and not keep.put(id, _best(keep.get(id), verdict)):
+    if verdict in MARKS and not keep.put(id, _best(keep.get(id), verdict)):
         text += f" (This could not be kept in {keep.path()}.)"
     options = "".join(f"\n  {n}. {option}" for n, option in enumerate(exercise.options, 1))
     print(f"{exercise.ask}{options}\n{text}")
 
 
 def _best(before, now):
-    order = ("wrong", "close", "right")
-    return max((before if before in order else "wrong", now), key=order.index)
+    return max((before if before in MARKS else "wrong", now), key=MARKS.index)
 
 
 def exercise_named(id):
@@ -164,8 +198,11 @@ def exercise_named(id):
 
 def progress(lesson):
     """Print which exercises of a lesson are done, from what `grade` kept."""
-    exercises = import_module(f"cotune.teach.lessons.{lesson}").EXERCISES
-    kept = keep.everything()
+    try:
+        exercises = import_module(f"cotune.teach.lessons.{lesson}").EXERCISES
+    except ImportError:
+        raise ValueError(f"no lesson is called {lesson!r}") from None
+    kept = {id: mark for id, mark in keep.everything().items() if mark in MARKS}
     done = [id for id in exercises if kept.get(id) == "right"]
     print(f"{lesson}: {len(done)} of {len(exercises)} exercises right.")
     for id, exercise in exercises.items():
@@ -178,14 +215,18 @@ def form(exercise):
     verdicts = [[_finite(v.low), _finite(v.high), v.text] for v in exercise.verdicts]
     if exercise.options:
         options = "".join(f'<option value="{n}">{escape(o)}</option>' for n, o in enumerate(exercise.options, 1))
-        field = f'<select id="{exercise.id}-answer"><option value="">choose</option>{options}</select>'
+        field = f'<select id="{exercise.id}-answer" disabled><option value="">choose</option>{options}</select>'
     else:
-        field = f'<input id="{exercise.id}-answer" type="text" inputmode="decimal" autocomplete="off" size="12">'
+        kind = 'type="text" inputmode="decimal" autocomplete="off" size="12" disabled'
+        field = f'<input id="{exercise.id}-answer" {kind}>'
     unit = "" if exercise.options else f" <span>{escape(exercise.unit)}</span>"
-    data = f'data-verdicts="{escape(json.dumps(verdicts))}" data-else="{ELSE}"'
+    last = f"Not yet. Choose {exercise.unit}." if exercise.options else ELSE
+    data = f'data-verdicts="{escape(json.dumps(verdicts))}" data-else="{escape(last)}" data-wanted="{wanted(exercise)}"'
+    data += ' data-whole="yes"' if exercise.whole else ""
     return f"""<div class="cotune-answer" id="{exercise.id}" {data}>
 <label for="{exercise.id}-answer">{escape(exercise.ask)}</label> {field}{unit}
-<button type="button">Check</button> <output for="{exercise.id}-answer"></output>
+<button type="button" disabled>Check</button> <output for="{exercise.id}-answer"></output>
+<noscript>Answers are marked by JavaScript, or in the notebook.</noscript>
 <script>{asset("grade.js")}</script></div>"""
 
 

@@ -1,10 +1,11 @@
 """What a reader's own work leaves behind: one small JSON file beside the notebooks.
 
-COTUNE_PROGRESS names another file. A damaged file is set aside as *.damaged, never overwritten.
+COTUNE_PROGRESS names another file. A damaged file is set aside as *.damaged, never overwritten or deleted.
 """
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -14,17 +15,23 @@ def path():
 
 
 def everything():
-    """Return all that is kept, as a dict; empty where nothing is."""
+    """Return all that is kept, as a dict; empty where nothing is or nothing can be read."""
     try:
         kept = json.loads(path().read_text(encoding="utf-8"))
     except OSError:
         return {}
     except ValueError:
         kept = None
-    if not isinstance(kept, dict):
-        path().replace(path().with_suffix(".damaged"))
-        return {}
-    return kept
+    if isinstance(kept, dict):
+        return kept
+    with suppress(OSError):
+        path().rename(_free_name(path()))
+    return {}
+
+
+def _free_name(damaged):
+    names = (damaged.with_name(f"{damaged.name}.damaged{n or ''}") for n in range(1000))
+    return next(name for name in names if not name.exists())
 
 
 def get(name):
@@ -33,9 +40,12 @@ def get(name):
 
 
 def put(name, value):
-    """Keep `value` under `name`; return whether it could be written."""
+    """Keep `value` under `name`; return whether it could be written without losing anything."""
+    kept = everything()
     try:
-        path().write_text(json.dumps(everything() | {name: value}, indent=1, sort_keys=True), encoding="utf-8")
+        if not kept and path().exists() and path().read_bytes().strip() not in (b"", b"{}"):
+            return False  # damaged, and it could not be set aside
+        path().write_text(json.dumps(kept | {name: value}, indent=1, sort_keys=True), encoding="utf-8")
     except OSError:
         return False
     return True

@@ -38,15 +38,26 @@ def operands(format):
     return {"a": format, "b": format, "c": "bf16"}
 
 
+def step_kernels(draft, chip, tokens):
+    """Return (how many, ideal roofline.Time) of each linear layer of one decode step of `tokens` requests."""
+    formats = operands(draft.format)
+    block = gemm.linear_layers(tokens, draft.hidden, draft.ffn).values()
+    found = [(draft.layers, gemm.time(m, n, k, chip, **formats)) for m, n, k in block]
+    return [*found, (1, gemm.time(tokens, draft.vocab, draft.hidden, chip, **formats))]
+
+
 def step_time(draft, chip, tokens):
     """Return the ideal time in seconds of the linear layers of one decode step of `tokens` requests.
 
     Times of kernels add: layers * sum of the four GEMMs, plus the output head.
     """
-    formats = operands(draft.format)
-    block = gemm.linear_layers(tokens, draft.hidden, draft.ffn).values()
-    one_block = sum(gemm.time(m, n, k, chip, **formats).total for m, n, k in block)
-    return draft.layers * one_block + gemm.time(tokens, draft.vocab, draft.hidden, chip, **formats).total
+    return sum(many * time.total for many, time in step_kernels(draft, chip, tokens))
+
+
+def used_share(draft, chip, tokens):
+    """Return the share of the chip's peak that such a step uses: time of the maths over time of the step."""
+    maths = sum(many * time.math for many, time in step_kernels(draft, chip, tokens))
+    return maths / step_time(draft, chip, tokens)
 
 
 def rates(draft, chip, tokens):

@@ -110,7 +110,7 @@ COLUMNS = {
 
 LEGEND = (
     "Peaks are dense; GB are decimal; links and networks count one direction; a link is all links of one chip.",
-    "Not marked: a datasheet, a file of the maker or a reading of a device says so. "
+    "Not marked: a datasheet, a file of the maker, a reading of a device or a page that quotes one says so. "
     "Derived: worked out from such figures. Announced: preliminary, no one could measure it. "
     "Unverified: in circulation, without a good source. "
     "None: the chip does not have it. Not published: nobody says.",
@@ -173,19 +173,17 @@ def _figure(chip, field):
 
 MODEL_HEADS = (
     "Model",
+    "Layers",
     "Parameters, billion",
     "Active, billion",
-    "Active with embedding, billion",
-    "Weights in BF16, GB",
     "First token, kB",
     "Slope, kB per token",
     "State, MB",
-    "Layers",
-    "Config",
 )
 
 MODEL_NOTES = (
-    "Counted from each config: the text model, without vision tower and layers for multi-token prediction.",
+    "Counted from each config, which the name links to: the text model, without a vision tower and layers for "
+    "multi-token prediction.",
     "First token, slope and state are bytes of one sequence in BF16 (recurrent states in FP32, unless the config says "
     "otherwise): what its first token takes, what each further one takes once windows are full, and what mixers keep "
     "whatever its length.",
@@ -201,23 +199,21 @@ def models_table():
         caption=f"The {len(rows)} models that come with the course",
         heads=MODEL_HEADS,
         rows=rows,
-        compact=True,
         notes=MODEL_NOTES,
     )
 
 
 def _model_row(model, name, repository):
-    values = (
-        count.parameters(model).total / GIGA,
-        count.active_parameters(model).total / GIGA,
-        count.active_parameters(model, embedding=True).total / GIGA,
-        count.weight_bytes(model).total / GIGA,
-        count.kv_bytes_first_token(model).total / KILO,
-        count.kv_bytes_per_token(model).total / KILO,
-        count.state_bytes(model).total / MEGA,
+    without, whole = (count.active_parameters(model, embedding=e).total / GIGA for e in (False, True))
+    cache = count.kv_bytes_first_token(model).total / KILO, count.kv_bytes_per_token(model).total / KILO
+    return (
+        Cell("", links=((name, f"https://huggingface.co/{repository}", f"{name}, its config"),)),
+        layers_text(model),
+        number(count.parameters(model).total / GIGA),
+        Cell(number(without), f"{number(whole)} with embedding"),
+        *map(number, cache),
+        number(count.state_bytes(model).total / MEGA),
     )
-    link = (repository, f"https://huggingface.co/{repository}", "")
-    return (name, *map(number, values), layers_text(model), Cell("", links=(link,)))
 
 
 def layers_text(model):

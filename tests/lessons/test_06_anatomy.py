@@ -1,6 +1,7 @@
 """What lesson 06 promises in words, computed; counts against published values."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -131,3 +132,19 @@ def test_slips_are_named(exercise, answer, said):
 def test_no_answer_stands_in_the_lesson(shown):
     said = "\n".join(text for one in shown.values() for text in one.sentences())
     assert not re.search(r"110,592|\b111 kB|\b41\.2\b|3\.75 GiB|156,575|122,880|\b123 kB", said)
+
+
+def test_a_reader_may_bring_any_config():
+    """A Model that is read from a file joins every explorer, whatever its name."""
+    own = replace(model_named("qwen3-8b"), name="llama-3.1-70b")
+    for scene, controls in (
+        (scenes.WhatItHolds(), scenes.hold_controls(own)),
+        (scenes.Growth(), scenes.growth_controls(own)),
+        (scenes.WhereFlopsGo(), scenes.flop_controls(own)),
+    ):
+        assert len(controls[0].values) == len(scenes.MODELS) + 1
+        lesson.explorer.page_controls(controls)
+        said = lesson.explorer.sentence(scene, lesson.explorer.values(controls, model=own))
+        theirs = lesson.explorer.sentence(scene, lesson.explorer.values(controls, model="llama-3.1-70b"))
+        assert said.startswith("llama-3.1-70b") and said != theirs
+    assert len(scenes.hold_controls(model_named("llama-3.1-70b"))[0].values) == len(scenes.MODELS)

@@ -8,7 +8,7 @@ from cotune import count, layer, silicon
 from cotune.chip import chip_named
 from cotune.config import model_named
 from cotune.teach.explorer import choice, slider
-from cotune.teach.figures.parts import axes, captions, chip_choice, log_ticks
+from cotune.teach.figures.parts import axes, captions, chip_choice, guess_marks, log_ticks, many, move_marks
 from cotune.teach.prose import number
 from cotune.teach.running_case import FIRST, as_model, decode_rates, most_requests
 from cotune.teach.svg import BLUE, GREEN, INK, MUTE, ORANGE, PAPER, PURPLE
@@ -52,6 +52,15 @@ def grouped(breakdown):
     return shares | {REST: 100 - sum(shares.values())}
 
 
+def named_model(model):
+    """Return the Model of a control's value: a name that comes with the course, or the reader's own Model."""
+    return model_named(model) if isinstance(model, str) else model
+
+
+def title_of(model):
+    return model if isinstance(model, str) else model.name
+
+
 def billions(value):
     return f"{number(value / GIGA)} billion"
 
@@ -62,6 +71,11 @@ def size(value):
         ((u, n) for u, n in ((TERA, "TB"), (GIGA, "GB"), (MEGA, "MB"), (KILO, "kB")) if value >= u), (1, "B")
     )
     return f"{number(value / unit)} {name}"
+
+
+def beyond(model, context):
+    """A remark where a context is longer than the one the model is made for."""
+    return f" (made for {tokens_short(model.context)})" if model.context and context > model.context else ""
 
 
 def tokens_short(tokens):
@@ -120,7 +134,7 @@ class WhatItHolds:
         self.who = fig.text(0.33, 0.9, "", color=MUTE)
 
     def update(self, *, model, context, format, tp):
-        m = model_named(model)
+        m, name = named_model(model), title_of(model)
         held = count.weight_bytes(m, format, tp=tp).total
         read = count.active_weight_bytes(m, format, tp=tp).total
         cache = count.kv_bytes(m, context, tp=tp).total
@@ -135,9 +149,10 @@ class WhatItHolds:
                 label.set(ha="left", color=INK)
         flop = layer.decode_flops(m, context, tp=tp)
         where = f" on each of {tp} GPUs" if tp > 1 else ""
-        self.who.set_text(f"{model}: {KINDS.get(model, 'your model')}")
+        self.who.set_text(f"{name}: {KINDS.get(model, 'your model')}")
         return (
-            f"{model} at {tokens_short(context)} tokens, weights in {format}{where}: {size(held)} of weights, of which "
+            f"{name} at {tokens_short(context)} tokens{beyond(m, context)}, weights in "
+            f"{format.upper()}{where}: {size(held)} of weights, of which "
             f"one token reads {size(read)}; {size(cache)} of cache in BF16"
             + (f" and {size(state)} of state" if state else " and no state")
             + f" for a sequence; {number(flop.total / GIGA)} GFLOP for the next token."
@@ -156,14 +171,14 @@ class Growth:
         ax.yaxis.set_major_formatter(lambda v, _: size(v))
         ax.yaxis.set_minor_locator(_none())
         (self.need,) = ax.plot(self.contexts, self.contexts, "-", color=BLUE, lw=2.2, label="needed")
-        (self.slip,) = ax.plot(self.contexts, self.contexts, ":", color=ORANGE, lw=2, label="first token x context")
         (self.kept,) = ax.plot(self.contexts, self.contexts, "--", color=GREEN, lw=1.6, label="reserved, unified pages")
+        (self.slip,) = ax.plot(self.contexts, self.contexts, ":", color=ORANGE, lw=3.5, label="first token x context")
         (self.here,) = ax.plot([1], [1], "o", color=BLUE, ms=9)
         self.who, self.verdict = captions(ax, 1.3, 1.6e11)
         ax.legend(loc="lower right", frameon=True, framealpha=1, facecolor=PAPER, edgecolor=PAPER)
 
     def update(self, *, model, context, format):
-        m = model_named(model)
+        m, name = named_model(model), title_of(model)
         first = count.kv_bytes_first_token(m, format).total
         slope = count.kv_bytes_per_token(m, format).total
         now, kept = count.kv_bytes(m, context, format).total, count.kv_bytes_reserved(m, context, format).total
@@ -171,11 +186,12 @@ class Growth:
         self.slip.set_ydata(first * self.contexts)
         self.kept.set_ydata(count.kv_bytes_reserved(m, self.contexts, format).total)
         self.here.set_data([context], [max(now, 1)])
-        self.who.set_text(f"{model}: {KINDS.get(model, 'your model')}")
+        self.who.set_text(f"{name}: {KINDS.get(model, 'your model')}")
         self.verdict.set_text(f"{size(now)} at {tokens_short(context)} tokens")
         return (
-            f"{model}, cache in {format}: the first token takes {size(first)}, a further one {size(slope)} once "
-            f"windows are full, so {context:,} tokens need {size(now)}, where first token times context would say "
+            f"{name}, cache in {format.upper()}: the first token takes {size(first)}, a further one {size(slope)} once "
+            f"windows are full, so {many(context, 'token')}{beyond(m, context)} need {size(now)}, where "
+            "first token times context would say "
             f"{size(first * context)}; an engine with unified pages reserves {size(kept)}."
         )
 
@@ -201,7 +217,7 @@ class WhereFlopsGo:
         self.who = fig.text(0.27, 0.9, "", color=MUTE)
 
     def update(self, *, model, context):
-        m = model_named(model)
+        m, name = named_model(model), title_of(model)
         found = layer.decode_flops(m, context)
         shares = grouped(found)
         for bar, label, share in zip(self.bars, self.labels, shares.values(), strict=True):
@@ -210,9 +226,10 @@ class WhereFlopsGo:
             label.set(x=share - 1 if inside else share + 1, ha="right" if inside else "left")
             label.set(text=f"{number(share)} %", color=PAPER if inside else INK)
         seen = sum(found.parts.get(p, 0) for p in ("scores", "index scores"))
-        self.who.set_text(f"{model} at {tokens_short(context)} tokens")
+        self.who.set_text(f"{name} at {tokens_short(context)} tokens")
         return (
-            f"{model} makes one token at {tokens_short(context)} tokens with {number(found.total / GIGA)} GFLOP: "
+            f"{name} makes one token at {tokens_short(context)} tokens{beyond(m, context)} with "
+            f"{number(found.total / GIGA)} GFLOP: "
             f"{number(shares['attention'])} % in attention ({number(seen / found.total * 100)} % of all on the cache "
             f"itself), {number(shares['mixers'])} % in mixers, {number(shares['dense FFN'] + shares['experts'])} % in "
             f"FFN and experts, {number(shares['embedding and head'])} % in the head."
@@ -240,18 +257,18 @@ class OnSilicon:
         self.roof.set_ydata(self.reach * MEGA / one.bandwidth / MICRO)
         self.points.set_data(megabytes, table["latency"] / MICRO)
         large = megabytes >= 100
-        self.who.set_text(f"{one.name}, {batch} request{'s' * (batch > 1)}, cache in {silicon.KV_FORMATS[dtype]}")
+        stored = f"{many(batch, 'request')} a step, cache in {silicon.KV_FORMATS[dtype].upper()}"
+        self.who.set_text(f"{one.name}, {stored}")
         self.verdict.set_text(f"median: {number(np.median(share))} % of the ideal")
         said = (
             f"those that read 100 MB or more reach {number(np.median(share[large]))} %"
             if large.any()
             else "none of them reads 100 MB"
         )
-        requests = "1 request" if batch == 1 else f"{batch} requests"
         return (
-            f"{one.name}, {requests} a step, cache in {silicon.KV_FORMATS[dtype]}: {len(table)} "
-            f"measured layers reach {number(np.median(share))} % of the ideal in the median; {said}. The fastest takes "
-            f"{number(table['latency'].min() / MICRO)} µs, whatever little it reads."
+            f"{one.name}, {stored}: {len(table)} measured layers reach "
+            f"{number(np.median(share))} % of the ideal in the median; {said}. None takes less "
+            f"than {number(table['latency'].min() / MICRO)} µs."
         )
 
 
@@ -265,15 +282,8 @@ class Guess:
         self.reveal = reveal
 
     def setup(self, fig):
-        ax = axes(fig, [0.04, 0.34, 0.92, 0.52], xscale="log", xlim=(0.08, 1500), ylim=(0, 1), yticks=[])
-        ax.spines["left"].set_visible(False)
-        ax.set_xlabel("cache of one sequence (GB)")
-        log_ticks(ax, x=(0.1, 1, 10, 100, 1000))
-        names = (("you", PURPLE, "D"), ("counted", BLUE, "o"), ("published", ORANGE, "s"))
-        self.marks = []
-        for (name, colour, marker), height in zip(names[: 3 if self.reveal else 1], (0.75, 0.45, 0.15), strict=False):
-            (point,) = ax.plot([1], [height], marker, color=colour, ms=9)
-            self.marks.append((point, ax.text(1, height, name, color=colour, va="center"), height))
+        names = ("you", "counted", "published")[: 3 if self.reveal else 1]
+        self.marks = guess_marks(fig, names, (0.1, 1, 10, 100, 1000), "cache of one sequence (GB)")
 
     @classmethod
     def answers(cls):
@@ -283,9 +293,7 @@ class Guess:
 
     def update(self, *, guess):
         counted, published = self.answers()
-        for (point, label, height), value in zip(self.marks, (guess, counted, published), strict=False):
-            point.set_data([value], [height])
-            label.set(x=value * (1.3 if value < 100 else 1 / 1.3), y=height, ha="left" if value < 100 else "right")
+        move_marks(self.marks, (guess, counted, published), turn=100)
         if not self.reveal:
             return f"Your guess: {number(guess)} GB for {self.context:,} tokens. It is kept until the end."
         far = max(guess / counted, counted / guess)
@@ -336,7 +344,7 @@ class Frontier:
         )
         room = f"at most {most} fit" if most else "not even one fits"
         return (
-            f"{chip_named(chip).name}, {kv_heads} KV heads, {batch} request{'s' * (batch > 1)} of {context:,} tokens: "
+            f"{chip_named(chip).name}, {kv_heads} KV heads, {many(batch, 'request')} of {context:,} tokens: "
             f"{number(user)} tokens/s per user and {number(gpu)} per GPU. Each request holds {size(one)} of cache, and "
             f"{room}" + ("." if batch <= most else ", so this point is out of reach.")
         )
@@ -346,9 +354,10 @@ class Frontier:
 CONTEXTS = tuple(2**n for n in (0, 7, 10, 12, 14, 15, 16, 17, 18, 20))
 
 
-def offered(mine):
-    """The models of the lesson, and the reader's own where it is another."""
-    return MODELS if mine in MODELS else (*MODELS, mine)
+def model_choice(mine, default):
+    """The models of the lesson, and the reader's own Model where it is another."""
+    known = mine.name in MODELS and mine == model_named(mine.name)
+    return choice("model", "Model", MODELS if known else (*MODELS, mine), default, title_of)
 
 
 def guess_controls():
@@ -358,8 +367,8 @@ def guess_controls():
 
 def hold_controls(mine):
     return [
-        choice("model", "Model", offered(mine), "deepseek-v3"),
-        slider("context", "Context", (1024, 8192, 32768, 131072, 262144), 8192, tokens_short),
+        model_choice(mine, "deepseek-v3"),
+        slider("context", "Context", (1024, 8192, 65536, 262144), 8192, tokens_short),
         choice("format", "Weights", ("bf16", "fp8", "nvfp4"), "bf16", str.upper),
         slider("tp", "GPUs (TP)", (1, 2, 4, 8, 16), 1, live=True),
     ]
@@ -367,7 +376,7 @@ def hold_controls(mine):
 
 def growth_controls(mine):
     return [
-        choice("model", "Model", offered(mine), "gpt-oss-120b"),
+        model_choice(mine, "gpt-oss-120b"),
         slider("context", "Context", CONTEXTS, 131072, tokens_short),
         choice("format", "Cache", ("bf16", "fp8", "nvfp4"), "bf16", str.upper, live=True),
     ]
@@ -375,7 +384,7 @@ def growth_controls(mine):
 
 def flop_controls(mine):
     return [
-        choice("model", "Model", offered(mine), "llama-3.1-70b"),
+        model_choice(mine, "llama-3.1-70b"),
         slider("context", "Context", CONTEXTS[2:], 16384, tokens_short),
     ]
 

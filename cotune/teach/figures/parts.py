@@ -3,7 +3,7 @@
 from cotune.chip import CHIPS, chip_named
 from cotune.teach.explorer import choice
 from cotune.teach.prose import number
-from cotune.teach.svg import BLUE, GREEN, GRID, INK, MUTE, ORANGE
+from cotune.teach.svg import BLUE, GREEN, GRID, INK, MUTE, ORANGE, PURPLE
 
 FORMATS = ("bf16", "fp8", "nvfp4")
 TITLE = {"bf16": "BF16", "fp8": "FP8", "nvfp4": "NVFP4", "bfloat16": "BF16", "fp8_block": "block FP8"}
@@ -39,8 +39,18 @@ def _fixed(places):
 
 def named(chip, format):
     """The chip's name, with what has to be said about the figures that its roof uses."""
-    flag = chip.caveat(format, "bandwidth") if chip.figure(format).value is not None else ""
+    flag = caveat(chip, format)
     return f"{chip.name} ({flag})" if flag else chip.name
+
+
+def caveat(chip, format):
+    """What has to be said about the peak and the bandwidth of a chip, "" if nothing."""
+    return chip.caveat(format, "bandwidth") if chip.figure(format).value is not None else ""
+
+
+def many(number_, thing):
+    """A number of things in words: 1 token, 2 tokens."""
+    return f"{number_:,} {thing}" + ("" if number_ == 1 else "s")
 
 
 def captions(ax, x, y):
@@ -54,7 +64,8 @@ def lacks(scene, chip, format):
     lacking = chip.figure(format).value is None
     for artist in scene.moving:
         artist.set_visible(not lacking)
-    scene.who.set_text(f"{named(chip, format)}, {TITLE[format]}")
+    flag = caveat(chip, format)
+    scene.who.set_text(f"{chip.name}, {TITLE[format]}" + (f" ({flag.partition(',')[0]})" if flag else ""))
     if lacking:
         scene.verdict.set_text(f"no {TITLE[format]} arithmetic")
     return lacking
@@ -74,3 +85,28 @@ def format_choice(default):
 
 def chip_choice(live):
     return choice("chip", "Chip", CHIPS, "gb300", lambda c: chip_named(c).name, live=live)
+
+
+GUESS_LOOKS = ((PURPLE, "D", 0.75), (BLUE, "o", 0.45), (ORANGE, "s", 0.15))
+
+
+def guess_marks(fig, names, ticks, xlabel):
+    """One logarithmic axis with a mark and a name for a guess and for what it is compared with."""
+    ax = axes(
+        fig, [0.04, 0.34, 0.92, 0.52], xscale="log", xlim=(ticks[0] / 1.25, ticks[-1] * 1.4), ylim=(0, 1), yticks=[]
+    )
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel(xlabel)
+    log_ticks(ax, x=ticks)
+    marks = []
+    for name, (colour, marker, height) in zip(names, GUESS_LOOKS, strict=False):
+        (point,) = ax.plot([1], [height], marker, color=colour, ms=9)
+        marks.append((point, ax.text(1, height, name, color=colour, va="center")))
+    return marks
+
+
+def move_marks(marks, values, turn):
+    """Move the marks to their values; a name stands right of its mark below `turn`, left of it above."""
+    for (point, label), value in zip(marks, values, strict=False):
+        point.set_xdata([value])
+        label.set(x=value * (1.28 if value < turn else 1 / 1.28), ha="left" if value < turn else "right")

@@ -16,8 +16,11 @@ from cotune.teach.figures.parts import (
     captions,
     chip_choice,
     format_choice,
+    guess_marks,
     lacks,
     log_ticks,
+    many,
+    move_marks,
     named,
     said_lacking,
 )
@@ -36,7 +39,7 @@ def roofline_axes(fig):
         xscale="log",
         yscale="log",
         xlim=(1, 1e5),
-        ylim=(1, 1e5),
+        ylim=(1, 1e6),
         xlabel="arithmetic intensity (FLOP/B)",
         ylabel="attainable rate (TFLOP/s)",
     )
@@ -92,7 +95,7 @@ class Chips:
         (self.ridge,) = ax.plot([1], [1], "D", color=ORANGE, ms=8)
         (self.drop,) = ax.plot([1, 1], [1, 1], ":", color=ORANGE, lw=1.2)
         self.moving = self.roof, self.ridge, self.drop
-        self.who, self.verdict = captions(ax, 1.3, 3.2e4)
+        self.who, self.verdict = captions(ax, 1.3, 2.6e5)
 
     def update(self, *, chip, format):
         chip = chip_named(chip)
@@ -120,7 +123,7 @@ class LayerOnRoof:
         (self.layer,) = ax.plot([1], [1], "o", color=ORANGE, ms=9)
         (self.drop,) = ax.plot([1, 1], [1, 1], "-", color=ORANGE, lw=1)
         self.moving = self.roof, self.edge, self.layer, self.drop
-        self.who, self.verdict = captions(ax, 1.3, 3.2e4)
+        self.who, self.verdict = captions(ax, 1.3, 2.6e5)
 
     def update(self, *, tokens, ffn, format, hidden, chip):
         chip = chip_named(chip)
@@ -137,7 +140,7 @@ class LayerOnRoof:
         self.drop.set_data([x, x], [1, y / TERA])
         self.verdict.set_text(f"{time.bound}-bound, {number(y / peak * 100)} % of peak")
         return (
-            f"{named(chip, format)}, FFN-2 with {tokens} tokens, H = {hidden}, H' = {ffn} in {TITLE[format]}: "
+            f"{named(chip, format)}, FFN-2 with {many(tokens, 'token')}, H = {hidden}, H' = {ffn} in {TITLE[format]}: "
             f"{number(x, 4)} FLOP/B against a ridge of {number(edge, 4)}, so {time.bound}-bound. Maths takes "
             f"{number(time.math / MICRO)} µs, memory {number(time.memory / MICRO)} µs; at best the layer reaches "
             f"{number(y / peak * 100)} % of peak."
@@ -184,7 +187,8 @@ class BatchAgainstRidge:
         self.verdict.set_text(f"{here.bound}-bound: {number(here.total / MICRO)} µs")
         reach = f"reaches the ridge at {number(edge, 4)} tokens" if np.isfinite(edge) else "never reaches the ridge"
         return (
-            f"{named(chip, format)}, FFN-1 of H = {hidden} in {TITLE[format]}: with {tokens} tokens the layer takes "
+            f"{named(chip, format)}, FFN-1 of H = {hidden} in {TITLE[format]}: with "
+            f"{many(tokens, 'token')} the layer takes "
             f"{number(here.total / MICRO, 4)} µs, {number(here.total / tokens / MICRO)} µs a token, and is "
             f"{here.bound}-bound; it {reach}."
         )
@@ -199,7 +203,7 @@ class OnSilicon:
         ax = roofline_axes(fig)
         (self.roof,) = ax.plot(INTENSITIES, INTENSITIES, color=BLUE, lw=2)
         (self.points,) = ax.plot([1], [1], "o", color=ORANGE, ms=4.5, alpha=0.75)
-        self.who, self.verdict = captions(ax, 1.3, 3.2e4)
+        self.who, self.verdict = captions(ax, 1.3, 2.6e5)
 
     def rows(self, chip, low_precision, tokens):
         """The measured layers of the size large models have, and how they are stored."""
@@ -216,26 +220,32 @@ class OnSilicon:
         chip, unit = chip_named(chip), multiply_unit(a, b)
         self.roof.set_ydata(roofline.attainable(INTENSITIES, chip, unit) / TERA)
         self.points.set_data(work.intensity, achieved / TERA)
-        self.who.set_text(f"{chip.name}, {TITLE[dtype]}, {tokens} tokens")
+        self.who.set_text(f"{chip.name}, {TITLE[dtype]}, {many(tokens, 'token')}")
         self.verdict.set_text(f"median: {number(np.median(share))} % of the ideal roof")
         return (
-            f"{chip.name}, {TITLE[dtype]}, {tokens} tokens: {len(table)} measured layers with N and K from {self.low} "
-            f"to {self.high} reach {number(np.median(share))} % of the ideal roof in the median, from "
-            f"{number(share.min())} % to {number(share.max())} %. The best one runs at "
+            f"{chip.name}, {TITLE[dtype]}, {many(tokens, 'token')}: {len(table)} measured layers with "
+            f"N and K from {self.low} to {self.high} reach {number(np.median(share))} % of the ideal roof in the "
+            f"median, from {number(share.min())} % to {number(share.max())} %. The best one runs at "
             f"{number(achieved.max() / TERA)} of {number(chip.peak(unit) / TERA, 5)} TFLOP/s."
         )
+
+
+def ordered(chip, precision, tokens):
+    """Share in percent of the pairs of measured layers that the ideal time puts in the right order."""
+    table, _ = OnSilicon().rows(chip, precision, tokens)
+    return silicon.pairs_ordered(silicon.ideal(table).total, table["latency"]) * 100
 
 
 class Distance:
     """Median share of the ideal roof against tokens, for three chips in BF16 and in low precision."""
 
     looks = (("gb300", ORANGE, "-", "o"), ("b200", BLUE, "--", "s"), ("h200", GREEN, "-.", "^"))
-    panels = (("high", "BF16"), ("low", "NVFP4 (H200: block FP8)"))
+    panels = (("high", "BF16"), ("low", "NVFP4, H200: FP8"))
 
     def setup(self, fig):
         self.medians = {}
         for place, (precision, title) in enumerate(self.panels):
-            ax = axes(fig, [0.09 + 0.48 * place, 0.16, 0.41, 0.72], xscale="log", xlim=(0.8, 45000), ylim=(0, 100))
+            ax = axes(fig, [0.11 + 0.48 * place, 0.16, 0.39, 0.72], xscale="log", xlim=(0.8, 45000), ylim=(0, 100))
             log_ticks(ax, x=(1, 16, 256, 4096))
             ax.set(xlabel="tokens M", title=title)
             ax.title.set_fontsize(9)
@@ -245,7 +255,7 @@ class Distance:
                 tokens, median = self.curve(chip, precision)
                 self.medians[chip, precision] = dict(zip(tokens, median, strict=True))
                 ax.plot(tokens, median, dash, marker=marker, color=colour, ms=4, lw=1.6, label=chip.upper())
-            ax.legend(loc="upper left", fontsize=8)
+            ax.legend(loc="upper left", fontsize=8, handlelength=1.5)
 
     @staticmethod
     def curve(chip, precision):
@@ -276,18 +286,8 @@ class Guess:
         self.reveal = reveal
 
     def setup(self, fig):
-        ax = axes(fig, [0.04, 0.34, 0.92, 0.52], xscale="log", xlim=(0.08, 120), ylim=(0, 1), yticks=[])
-        ax.spines["left"].set_visible(False)
-        ax.set_xlabel("share of peak (%)")
-        log_ticks(ax, x=(0.1, 0.3, 1, 3, 10, 30, 100))
-        self.marks = [self.mark(ax, "you", PURPLE, "D", 0.75)]
-        if self.reveal:
-            self.marks += [self.mark(ax, "ideal model", BLUE, "o", 0.45), self.mark(ax, "measured", ORANGE, "s", 0.15)]
-
-    @staticmethod
-    def mark(ax, name, colour, marker, height):
-        (point,) = ax.plot([1], [height], marker, color=colour, ms=9)
-        return point, ax.text(1, height, name, color=colour, va="center"), height
+        names = ("you", "ideal model", "measured")[: 3 if self.reveal else 1]
+        self.marks = guess_marks(fig, names, (0.1, 0.3, 1, 3, 10, 30, 100), "share of peak (%)")
 
     @classmethod
     def answers(cls):
@@ -300,10 +300,7 @@ class Guess:
 
     def update(self, *, guess):
         ideal, measured = self.answers()
-        for (point, label, height), share in zip(self.marks, (guess, ideal, measured), strict=False):
-            point.set_data([share], [height])
-            side = 1.25 if share < 10 else 1 / 1.25
-            label.set(x=share * side, y=height, ha="left" if share < 10 else "right")
+        move_marks(self.marks, (guess, ideal, measured), turn=10)
         rate = number(guess / 100 * chip_named(self.chip).peak(self.format) / TERA)
         if not self.reveal:
             return f"Your guess: {number(guess)} % of peak, that is {rate} TFLOP/s. It is kept until the end."
@@ -323,6 +320,7 @@ class Frontier:
     def setup(self, fig):
         ax = axes(
             fig,
+            [0.19, 0.14, 0.77, 0.82],
             xscale="log",
             yscale="log",
             xlim=(3, 1000),
@@ -330,7 +328,7 @@ class Frontier:
             xlabel="tokens/s per user",
             ylabel="tokens/s per GPU",
         )
-        log_ticks(ax, x=(3, 10, 30, 100, 300, 1000), y=(100, 1000, 10000, 100000, 1000000))
+        log_ticks(ax, x=(3, 10, 30, 100, 300), y=(100, 1000, 10000, 100000))
         self.lines = {}
         for name in FORMATS:
             colour, dash, marker = LOOK[name]
@@ -352,7 +350,7 @@ class Frontier:
         user, gpu = rates(self.draft(format), chip, batch)
         alone = rates(self.draft(format), chip, 1)
         self.here.set_data([user], [gpu])
-        requests = "1 request" if batch == 1 else f"{batch} requests"
+        requests = many(batch, "request")
         self.verdict.set_text(f"{requests}: {number(user)} per user, {number(gpu)} per GPU")
         return (
             f"{named(chip, format)}, {TITLE[format]}, {requests} a step: {number(user)} tokens/s per user and "
@@ -366,7 +364,7 @@ class Frontier:
 
 
 # ------------------------------------------------------------------ what the reader can move
-TOKENS = (1, 4, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+TOKENS = (1, 4, 16, 64, 256, 512, 1024, 2048, 4096, 16384)
 PRECISIONS = {"high": "BF16", "low": "NVFP4, or block FP8 on H200"}
 
 
@@ -375,22 +373,23 @@ def guess_controls():
     return [slider("guess", "Your guess", shares, 30, lambda v: f"{v} %", keep="roofline-guess")]
 
 
-def layer_controls(my_hidden):
-    """`my_hidden` joins the widths that the live notebook offers."""
+def layer_controls(my_hidden, my_ffn):
+    """The reader's own H' joins the widths; so does the reader's own H in the live notebook."""
     return [
         slider("tokens", "Tokens M", TOKENS, 256),
-        slider("ffn", "Width H'", (512, 2048, 8192), 512),
+        slider("ffn", "Width H'", sorted({512, 2048, 8192, my_ffn}), 512),
         format_choice("nvfp4"),
         slider("hidden", "Width H", sorted({2048, 4096, 8192, 16384, my_hidden}), 8192, live=True),
         chip_choice(live=True),
     ]
 
 
-def batch_controls():
+def batch_controls(my_hidden):
+    """The reader's own H joins the widths."""
     return [
         slider("tokens", "Tokens M", TOKENS, 16),
         format_choice("bf16"),
-        slider("hidden", "Width H", (2048, 4096, 8192), 8192),
+        slider("hidden", "Width H", sorted({2048, 4096, 8192, my_hidden}), 8192),
         chip_choice(live=True),
     ]
 
@@ -409,4 +408,5 @@ def silicon_controls():
 
 def frontier_controls():
     batches = tuple(int(b) for b in Frontier.batches)
-    return [slider("batch", "Requests", batches, 1), format_choice("bf16"), chip_choice(live=True)]
+    served = choice("chip", "Chip", ("gb300", "h200", "h100"), "gb300", lambda c: chip_named(c).name)
+    return [slider("batch", "Requests", batches, 1), format_choice("bf16"), served]

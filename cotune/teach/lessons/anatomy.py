@@ -122,10 +122,13 @@ def _quiz():
             1,
         ),
         Question(
-            "Looking back at lesson 02: a sequence's cache is read once per decoded token. On which side of the ridge "
-            "does that work lie?",
+            "Looking back at lesson 02: with grouped queries, a sequence's cache is read once per decoded token. On "
+            "which side of the ridge does that work lie?",
             (
-                ("left: memory-bound", "A few FLOP per byte, for any batch: each request reads a cache of its own."),
+                (
+                    "left: memory-bound",
+                    "A few FLOP per byte, for any batch: each request reads a cache of its own.",
+                ),
                 ("right: compute-bound", "That would need hundreds of FLOP for each byte of the cache."),
                 ("it depends on the batch", "More requests bring more caches; they share no bytes."),
             ),
