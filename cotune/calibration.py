@@ -3,7 +3,8 @@
 `python -m cotune.calibration` prints the fits of data/silicon as data/parameters.toml holds them (some minutes).
 """
 
-from dataclasses import asdict
+import warnings
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -124,7 +125,7 @@ def beyond(table):
 
 
 def _rows(table, mask):
-    return silicon._table(table.columns, {name: column[mask] for name, column in table.data.items()})
+    return silicon.Table(table.columns, {name: column[mask] for name, column in table.data.items()})
 
 
 # --- scores ---
@@ -167,9 +168,9 @@ def validate_gemm(table, *, cv=False):
     found = []
     for kind in _kinds(table):
         part = table.where(chip=kind[0], dtype=kind[1])
+        found.append(_row("gemm", kind, "ideal", silicon.ideal(part).total, part["latency"]))
         parameters = gemm_parameters(kind[0], KERNEL_OF[kind[1]])
         mode = "carried" if parameters.donors else "calibrated"
-        found.append(_row("gemm", kind, "ideal", silicon.ideal(part).total, part["latency"]))
         found.append(_row("gemm", kind, mode, calibrated(part, parameters), part["latency"]))
     return found + cross_validate(table) if cv else found
 
@@ -204,12 +205,62 @@ def _left_out_chips(table, fits):
             yield _row("gemm", (chip, dtype), "cv chip", seconds, part["latency"])
 
 
-def validate_decode(table):
-    """Return one row per chip and dtype of a table of decode steps; the ideal time is the only one there is yet."""
+def validate_decode(table, *, cv=False):
+    """Return one row per chip and dtype of a table of decode steps; only the ideal time, nothing is fitted."""
     seconds = silicon.ideal_decode(table).total
-    for kind in _kinds(table):
-        rows = (table["chip"] == kind[0]) & (table["dtype"] == kind[1])
-        yield _row("decode_gqa", kind, "ideal", seconds[rows], table["latency"][rows])
+    kinds = [(kind, (table["chip"] == kind[0]) & (table["dtype"] == kind[1])) for kind in _kinds(table)]
+    return [_row("decode_gqa", kind, "ideal", seconds[rows], table["latency"][rows]) for kind, rows in kinds]
+
+
+# --- a folder of measurements ---
+
+OPS = {"gemm": (silicon.GEMM_COLUMNS, validate_gemm), "decode_gqa": (silicon.DECODE_COLUMNS, validate_decode)}
+UNSCORED = ("decode_mla", "moe_layer", "collective_nccl", "serving")  # tables of the same source, not modelled here
+
+
+def validate(folder=silicon.FOLDER, op=None, *, cv=False):
+    """Return the rows of every table in a folder of CSV files: see `validate_gemm` and `validate_decode`.
+
+    A file is of the op it is named after (gemm.csv), or else of the one with most of its columns. With `op`, a key of
+    OPS, other files are left alone; files that no op fits are refused, those of UNSCORED told as a warning.
+    Errors: ValueError naming file, line and column of the first cell that cannot be used, and for a folder without a
+    table.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is not a folder of CSV files")
+    found = []
+    for path in sorted(folder.glob("*.csv")):
+        kind = _op_of(path)
+        if kind in UNSCORED and op is None:
+            warnings.warn(f"{path}: {kind} is not scored yet", stacklevel=2)
+        if kind in OPS and op in (None, kind):
+            found.append((path, kind))
+    if not found:
+        raise ValueError(f"{folder} has no table of {op or ' or '.join(OPS)}")
+    return [row for path, kind in found for row in _validate_file(path, kind, cv)]
+
+
+def _op_of(path):
+    """The op of a file: by its name, or by its header."""
+    if path.stem in OPS or path.stem in UNSCORED:
+        return path.stem
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        header = set(file.readline().strip().split(","))
+    shared = {op: len(header & {c.header for c in columns}) / len(columns) for op, (columns, _) in OPS.items()}
+    likely = max(shared, key=shared.get)
+    if shared[likely] <= 0.5:
+        raise ValueError(f"{path} line 1: these columns are of no known table; found: {', '.join(sorted(header))}")
+    return likely
+
+
+def _validate_file(path, op, cv):
+    columns, judge = OPS[op]
+    table = silicon.read_table(path, columns)
+    try:
+        return judge(table, cv=cv)
+    except ValueError as error:  # arithmetic that a chip of the file lacks
+        raise ValueError(f"{path}: {error}") from None
 
 
 # --- the file ---
@@ -217,7 +268,7 @@ def validate_decode(table):
 
 def write_parameters(table):
     """Return the text of data/parameters.toml: a fit per chip and dtype with its errors, and those of carried ones."""
-    fits = fit_all(table)
+    fits = {kind: _rounded(p) for kind, p in fit_all(table).items()}
     rows = cross_validate(table, fits)
     row = {(r["chip"], r["format"], r["mode"]): r for r in rows}
     blocks = [HEADER]
@@ -243,12 +294,18 @@ HEADER = """\
 """
 
 
+def _rounded(p):
+    """The same parameters to four digits, as the file holds them."""
+    values = {name: float(f"{getattr(p, name):.4g}") for name in KERNELS[p.kernel].fitted}
+    return replace(p, **values)
+
+
 def _block(p, error):
-    """The lines of one fit; parameters to four digits."""
+    """The lines of one fit."""
     lines = [f"[gemm.{p.chip}.{p.kernel}]"]
     for name, value in zip(KERNELS[p.kernel].fitted, p.values, strict=True):
         key, value = (f"{name}_us", value / MICRO) if name in ("fixed", "split") else (name, value)
-        lines.append(f"{key} = {float(f'{value:.4g}')}")
+        lines.append(f"{key} = {value:.4g}")
     shown = ", ".join(f"{key} = {_toml(value)}" for key, value in asdict(error).items())
     return "\n".join([*lines, f"error = {{ {shown} }}", ""])
 
@@ -258,4 +315,4 @@ def _toml(value):
 
 
 if __name__ == "__main__":
-    print(write_parameters(silicon.read_table(Path(silicon.FOLDER) / "gemm.csv", silicon.GEMM_COLUMNS)), end="")
+    print(write_parameters(silicon.gemm_table()), end="")

@@ -388,9 +388,9 @@ def calibrated(m, n, k, chip, kernel="bf16", *, parameters=None):
     another kernel. How far it is from measurements stands in `parameters.error`.
     Source of the parameters: fitted on data/silicon/gemm.csv.
 
-    >>> t = calibrated(8192, 8192, 8192, "gb300", "nvfp4")
-    >>> 0.85 < t.total / 209.98e-6 < 1.15, t.bound  # measured by NVIDIA: 209.98 us; the ideal is 73 us
-    (True, 'math')
+    >>> t = calibrated(16, 8192, 8192, "h200", "bf16")
+    >>> round(t.total * 1e6), t.bound  # us; NVIDIA measured 35.7, the ideal is 28
+    (36, 'memory')
     """
     chip, p = chip_named(chip), parameters or gemm_parameters(chip, kernel)
     if p.kernel != kernel:
@@ -398,8 +398,9 @@ def calibrated(m, n, k, chip, kernel="bf16", *, parameters=None):
     kernel = KERNELS[kernel]
     rates = _rates(chip, kernel, p)
     shape = np.broadcast_arrays(positive("m", m), positive("n", n), positive("k", k))
-    flat = [size.ravel() for size in shape]
-    found = [_planned([size[i : i + BATCH] for size in flat], rates, kernel, p) for i in range(0, flat[0].size, BATCH)]
+    flat = np.reshape(shape, (3, -1))
+    starts = range(0, max(flat.shape[1], 1), BATCH)
+    found = [_planned(flat[:, i : i + BATCH], rates, kernel, p) for i in starts]
     columns = [np.concatenate(column).reshape(shape[0].shape) for column in zip(*found, strict=True)]
     quantized = shape[0] * shape[2] * ((format_named("bf16").bytes_per_element + rates.a) / chip.bandwidth)
     quantize = np.zeros(shape[0].shape) if p.quantize is None else p.quantize * quantized

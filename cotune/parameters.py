@@ -183,7 +183,7 @@ def gemm_parameters(chip, kernel="bf16"):
     NVIDIA's chips were measured.
 
     >>> round(gemm_parameters("gb300", "bf16").peak, 2), gemm_parameters("b300", "bf16").donors
-    (0.81, ('gb200', 'gb300', 'b200'))
+    (0.81, ('b200', 'gb200', 'gb300'))
     """
     chip = chip_named(chip)
     chip.peak(KERNELS[one_of("kernel", kernel, KERNELS)].a)
