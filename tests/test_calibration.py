@@ -9,7 +9,7 @@ import pytest
 from cotune import calibration, gemm, silicon
 from cotune.calibration import fit, least, score, validate, validate_gemm, write_parameters
 from cotune.cli import main
-from cotune.parameters import GemmParameters, fitted, read_parameters
+from cotune.parameters import GemmParameters, carry, fitted, read_parameters
 
 KEYS = ["op", "chip", "format", "mode", "n", "mape", "median_ape", "p90_ape", "bias"]
 HEADER = "gpu,dtype,m_tokens,n_out_features,k_in_features,latency_us\n"
@@ -126,6 +126,11 @@ def test_cross_validation_has_a_row_per_mode():
     modes = [(r["chip"], r["mode"]) for r in rows]
     names = ("ideal", "calibrated", "cv pair", "cv beyond", "cv chip")
     assert sorted(modes) == sorted((chip, mode) for chip in ("h100", "h200") for mode in names)
+    lent = carry("h100", [fit(table.where(chip="h200"))])  # nothing of the H100's own times
+    part = table.where(chip="h100")
+    error = score(calibration.calibrated(part, lent), part["latency"])["mape"]
+    row = next(r for r in rows if (r["chip"], r["mode"]) == ("h100", "cv chip"))
+    assert row["mape"] == pytest.approx(error, abs=1e-3)
     folds = next(r for r in rows if r["mode"] == "cv pair")
     assert folds["folds"] == 4 and folds["fold_mean"] <= folds["fold_worst"]
 
