@@ -1,6 +1,8 @@
-"""The command line: `cotune describe CONFIG` says what a model is made of and what it costs to hold and to run.
+"""The command line.
 
-It ends with 0; with 2 after one line that says what is wrong with the input; with 1 where the output cannot be written.
+`cotune describe CONFIG` says what a model is made of and what it costs to hold and to run; `cotune validate` says how
+far the models are from measured times. It ends with 0; with 2 after one line that says what is wrong with the input;
+with 1 where the output cannot be written.
 """
 
 import argparse
@@ -58,6 +60,12 @@ def _parser():
     describe.add_argument("--tp", type=_size, default=1, help="GPUs of tensor parallelism; bytes and FLOP are per GPU")
     describe.add_argument("--json", action="store_true", help="print JSON instead of a table")
     describe.set_defaults(run=_describe)
+    validate = commands.add_parser("validate", help="how far the models are from measured times")
+    validate.add_argument("--data", metavar="DIR", help="a folder of CSV files like data/silicon (default: that one)")
+    validate.add_argument("--op", choices=("gemm", "decode_gqa"), help="score only this kind of table")
+    validate.add_argument("--cv", action="store_true", help="fit again with each group left out in turn (a minute)")
+    validate.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    validate.set_defaults(run=_validate)
     return parser
 
 
@@ -147,6 +155,26 @@ def _describe(args):
     shown["quantization_config"] = model.quantized or None
     shown |= {"format": args.format, "kv_format": args.kv_format, "context": args.context, "tp": args.tp}
     return json.dumps(shown, indent=2)
+
+
+SCORES = {"mape": "mean", "median_ape": "median", "p90_ape": "p90", "bias": "bias"}
+FOLDS = {"fold_mean": "fold mean", "fold_worst": "worst fold"}
+
+
+def _validate(args):
+    from cotune import calibration  # here, since describe needs no measurements
+
+    rows = calibration.validate(args.data or calibration.silicon.FOLDER, args.op, cv=args.cv)
+    if args.json:
+        return json.dumps(rows, indent=2)
+    scores = SCORES | (FOLDS if args.cv else {})
+    lines = [f"{'op':<11}{'chip':<7}{'format':<11}{'mode':<12}{'n':>6}" + "".join(f"{t:>11}" for t in scores.values())]
+    for row in rows:
+        numbers = (f"{row[key]:+11.1f}" if key == "bias" else f"{row[key]:11.1f}" for key in scores if key in row)
+        lines.append(
+            f"{row['op']:<11}{row['chip']:<7}{row['format']:<11}{row['mode']:<12}{row['n']:>6}{''.join(numbers)}"
+        )
+    return "\n".join(["error of the model, percent of the measured time", *lines])
 
 
 def main(argv=None):

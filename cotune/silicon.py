@@ -17,19 +17,17 @@ from cotune import gemm, layer, roofline
 from cotune.arguments import one_of
 from cotune.chip import chip_named
 from cotune.model import Full, Layer
+from cotune.parameters import KERNELS
 from cotune.roofline import Time
 from cotune.units import MICRO
 
 FOLDER = Path(__file__).parent / "data" / "silicon"
 
-# Formats of A, B and C behind each dtype of gemm.csv. C is BF16 in all of them: the collector that measured the
-# table (ai-dynamo/aiconfigurator, collector/trtllm/collect_gemm.py) builds every layer with BF16 inputs and outputs.
-OPERANDS = {
-    "bfloat16": ("bf16", "bf16", "bf16"),
-    "fp8": ("fp8", "fp8", "bf16"),
-    "fp8_block": ("fp8_1x128", "fp8_128x128", "bf16"),
-    "nvfp4": ("nvfp4", "nvfp4", "bf16"),
-}
+# Kernel, and formats of A, B and C, behind each dtype of gemm.csv. C is BF16 in all of them: the collector that
+# measured the table (ai-dynamo/aiconfigurator, collector/trtllm/collect_gemm.py) builds every layer with BF16 inputs
+# and outputs.
+KERNEL_OF = {"bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "nvfp4"}
+OPERANDS = {dtype: (KERNELS[k].a, KERNELS[k].b, KERNELS[k].c) for dtype, k in KERNEL_OF.items()}
 
 # Format of the KV cache behind each dtype of decode_gqa.csv; queries, new keys and results are BF16.
 KV_FORMATS = {"bfloat16": "bf16", "fp8": "fp8"}
