@@ -57,11 +57,11 @@ class Weight:
 
     def held(self, tp):
         """Elements on the fullest of `tp` GPUs."""
-        return self.elements // self.cut * pieces(self.cut, tp)
+        return dealt(self.elements, self.cut, tp)
 
     def needed(self, tp):
         """Elements that one token multiplies with on the fullest of `tp` GPUs: those of `used` copies."""
-        return self.n * self.k * self.used // self.cut * pieces(self.cut, tp)
+        return dealt(self.n * self.k * self.used, self.cut, tp)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,12 @@ class Cache:
 
     def held(self, tp):
         """Elements of one entry on the fullest of `tp` GPUs."""
-        return self.elements // self.cut * pieces(self.cut, tp)
+        return dealt(self.elements, self.cut, tp)
+
+
+def dealt(elements, cut, tp):
+    """Return how many of `elements` the fullest of `tp` GPUs holds when they are dealt out in `cut` equal pieces."""
+    return elements // cut * pieces(cut, tp)
 
 
 def pieces(cut, tp):

@@ -111,6 +111,22 @@ def test_the_figure_keeps_its_height(opened):
         assert len(heights) == 1, one.title
 
 
+OUTSIDE = """() => [...document.querySelectorAll('.explorer .ex-pic svg')].flatMap(svg => {
+  const box = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll('text')].filter(t => {
+    const r = t.getBoundingClientRect();
+    const beside = r.left < box.left - 2 || r.right > box.right + 2, above = r.top < box.top - 2;
+    return r.width && (beside || above || r.bottom > box.bottom + 2);
+  }).map(t => t.textContent);
+})"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_text_of_a_figure_is_cut_off(visit, site, run, width):
+    page = visit(f"{site}/notebooks/{run[0]}.html", width=width).page
+    assert page.evaluate(OUTSIDE) == []
+
+
 def test_a_guess_is_kept_until_the_end(visit, site, run):
     stem, shown = run
     keeping = [(one, c) for one in shown for c in one.paged if c.keep]

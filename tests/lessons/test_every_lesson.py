@@ -96,3 +96,14 @@ def test_a_lesson_follows_the_template(stem):
     assert text.count("Try this, expect that:") >= 2
     code = "\n".join(c.source for c in lesson.cells(stem))
     assert code.count("grade(") == 6
+
+
+def test_the_guess_is_about_what_the_lesson_asks(run):
+    """The sizes that "Predict first" names in words are those that the scene computes with."""
+    stem, shown = run
+    text = "\n".join(c.source for c in lesson.cells(stem, "markdown"))
+    asked = text.partition("## Predict first")[2].partition("## The picture")[0]
+    guess = next(one.scene for one in shown if any(c.keep for c in one.controls))
+    sizes = [getattr(guess, name) for name in ("m", "n", "k", "context") if hasattr(guess, name)]
+    assert sizes
+    assert all(re.search(rf"\b({size}|{size:,})\b", asked) for size in sizes), sizes

@@ -92,7 +92,7 @@ class Parameters:
     """The picture of the lesson: where the parameters of eight models are."""
 
     def setup(self, fig):
-        ax = axes(fig, [0.3, 0.12, 0.67, 0.8], xlim=(0, 100), ylim=(len(MODELS) - 0.5, -0.6))
+        ax = axes(fig, [0.37, 0.12, 0.59, 0.8], xlim=(0, 100), ylim=(len(MODELS) - 0.5, -0.6))
         ax.set(xlabel="share of all parameters (%)", yticks=range(len(MODELS)), yticklabels=MODELS)
         ax.grid(axis="y", visible=False)
         self.shares = {}
@@ -120,7 +120,7 @@ class Parameters:
 class WhatItHolds:
     """Bytes that one model holds and reads: weights, cache and state."""
 
-    rows = ("weights held", "weights one token reads", "cache of one sequence", "state of one sequence")
+    rows = ("weights held", "read for a token", "one cache", "one state")
 
     def setup(self, fig):
         ax = axes(fig, [0.33, 0.15, 0.63, 0.68], xscale="log", xlim=(1e-3, 4e3), ylim=(3.6, -0.6))
@@ -131,7 +131,7 @@ class WhatItHolds:
         for bar, colour in zip(self.bars, (BLUE, GREEN, ORANGE, PURPLE), strict=True):
             bar.set_color(colour)
         self.labels = [ax.text(1, row, "", color=INK, va="center", fontsize=8) for row in range(4)]
-        self.who = fig.text(0.33, 0.9, "", color=MUTE)
+        self.who = fig.text(0.05, 0.9, "", color=MUTE)
 
     def update(self, *, model, context, format, tp):
         m, name = named_model(model), title_of(model)
@@ -167,12 +167,11 @@ class Growth:
     def setup(self, fig):
         ax = axes(fig, [0.15, 0.14, 0.81, 0.82], xscale="log", yscale="log", xlim=(1, 2**20), ylim=(1e3, 1e12))
         ax.set(xlabel="context (tokens)", ylabel="KV bytes of one sequence")
-        log_ticks(ax, x=(1, 128, 4096, 131072))
+        log_ticks(ax, x=(1, 128, 4096, 131072), y=(1e4, 1e6, 1e8, 1e10, 1e12))
         ax.yaxis.set_major_formatter(lambda v, _: size(v))
-        ax.yaxis.set_minor_locator(_none())
         (self.need,) = ax.plot(self.contexts, self.contexts, "-", color=BLUE, lw=2.2, label="needed")
-        (self.kept,) = ax.plot(self.contexts, self.contexts, "--", color=GREEN, lw=1.6, label="reserved, unified pages")
-        (self.slip,) = ax.plot(self.contexts, self.contexts, ":", color=ORANGE, lw=3.5, label="first token x context")
+        (self.kept,) = ax.plot(self.contexts, self.contexts, "--", color=GREEN, lw=1.6, label="reserved")
+        (self.slip,) = ax.plot(self.contexts, self.contexts, ":", color=ORANGE, lw=3.5, label="predicted")
         (self.here,) = ax.plot([1], [1], "o", color=BLUE, ms=9)
         self.who, self.verdict = captions(ax, 1.3, 1.6e11)
         ax.legend(loc="lower right", frameon=True, framealpha=1, facecolor=PAPER, edgecolor=PAPER)
@@ -196,25 +195,19 @@ class Growth:
         )
 
 
-def _none():
-    from matplotlib.ticker import NullLocator
-
-    return NullLocator()
-
-
 class WhereFlopsGo:
     """Shares of the FLOP of one decoded token."""
 
     def setup(self, fig):
         names = [g for g, *_ in GROUPS] + [REST]
-        ax = axes(fig, [0.27, 0.15, 0.69, 0.68], xlim=(0, 105), ylim=(len(names) - 0.4, -0.6))
+        ax = axes(fig, [0.345, 0.15, 0.615, 0.68], xlim=(0, 105), ylim=(len(names) - 0.4, -0.6))
         ax.set(xlabel="share of the FLOP of one token (%)", yticks=range(len(names)), yticklabels=names)
         ax.grid(axis="y", visible=False)
         self.bars = bars(ax, len(names), MUTE)
         for bar, (_, colour, _) in zip(self.bars, GROUPS, strict=False):
             bar.set_color(colour)
         self.labels = [ax.text(1, row, "", color=INK, va="center", fontsize=8) for row in range(len(names))]
-        self.who = fig.text(0.27, 0.9, "", color=MUTE)
+        self.who = fig.text(0.05, 0.9, "", color=MUTE)
 
     def update(self, *, model, context):
         m, name = named_model(model), title_of(model)
@@ -244,7 +237,7 @@ class OnSilicon:
         ax.set(xlabel="cache that one layer reads (MB)", ylabel="time (µs)")
         log_ticks(ax, x=(0.01, 0.1, 1, 10, 100, 1000, 10000), y=(1, 10, 100, 1000, 10000))
         self.reach = np.logspace(-2, 5, 50)
-        (self.roof,) = ax.plot(self.reach, self.reach, "-", color=BLUE, lw=2, label="bytes / bandwidth")
+        (self.roof,) = ax.plot(self.reach, self.reach, "-", color=BLUE, lw=2, label="ideal")
         (self.points,) = ax.plot([1], [1], "o", color=ORANGE, ms=4.5, alpha=0.75, label="measured")
         self.who, self.verdict = captions(ax, 1.4e-2, 2.2e4)
         ax.legend(loc="lower right", frameon=True, framealpha=1, facecolor=PAPER, edgecolor=PAPER)

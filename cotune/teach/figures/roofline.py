@@ -82,6 +82,14 @@ class Roofs:
         )
 
 
+def move_roof(roof, edge_line, chip, format):
+    """Draw the roof of a chip and the line down from its ridge; return its peak and its ridge point."""
+    peak, edge = chip.peak(format), roofline.ridge(chip, format)
+    roof.set_ydata(roofline.attainable(INTENSITIES, chip, format) / TERA)
+    edge_line.set_data([edge, edge], [1, peak / TERA])
+    return peak, edge
+
+
 class Chips:
     """One roof against that of an H100 in BF16."""
 
@@ -101,10 +109,8 @@ class Chips:
         chip = chip_named(chip)
         if lacks(self, chip, format):
             return said_lacking(chip, format)
-        peak, edge = chip.peak(format), roofline.ridge(chip, format)
-        self.roof.set_ydata(roofline.attainable(INTENSITIES, chip, format) / TERA)
+        peak, edge = move_roof(self.roof, self.drop, chip, format)
         self.ridge.set_data([edge], [peak / TERA])
-        self.drop.set_data([edge, edge], [1, peak / TERA])
         self.verdict.set_text(f"ridge {number(edge, 4)} FLOP/B")
         return (
             f"{named(chip, format)}, {TITLE[format]}: {number(peak / TERA, 5)} TFLOP/s over "
@@ -132,10 +138,8 @@ class LayerOnRoof:
             return said_lacking(chip, format)
         x = gemm.intensity(tokens, hidden, ffn, **formats)
         time = gemm.time(tokens, hidden, ffn, chip, **formats)
-        peak, edge = chip.peak(format), roofline.ridge(chip, format)
+        peak, edge = move_roof(self.roof, self.edge, chip, format)
         y = roofline.attainable(x, chip, format)
-        self.roof.set_ydata(roofline.attainable(INTENSITIES, chip, format) / TERA)
-        self.edge.set_data([edge, edge], [1, peak / TERA])
         self.layer.set_data([x], [y / TERA])
         self.drop.set_data([x, x], [1, y / TERA])
         self.verdict.set_text(f"{time.bound}-bound, {number(y / peak * 100)} % of peak")
