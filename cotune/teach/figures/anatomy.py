@@ -102,7 +102,7 @@ class Parameters:
             for group, colour, _ in GROUPS:
                 share = self.shares[name][group]
                 ax.barh([row], [share], left=left, height=0.7, color=colour, edgecolor=PAPER, lw=0.8)
-                if share >= 14:
+                if share >= 20:
                     ax.text(left + share / 2, row, group, color=PAPER, ha="center", va="center", fontsize=8)
                 left += share
 
@@ -165,7 +165,7 @@ class Growth:
     contexts = np.unique(np.round(np.logspace(0, 20, 81, base=2)))
 
     def setup(self, fig):
-        ax = axes(fig, [0.15, 0.14, 0.81, 0.82], xscale="log", yscale="log", xlim=(1, 2**20), ylim=(1e3, 1e12))
+        ax = axes(fig, [0.2, 0.14, 0.76, 0.82], xscale="log", yscale="log", xlim=(1, 2**20), ylim=(1e3, 1e12))
         ax.set(xlabel="context (tokens)", ylabel="KV bytes of one sequence")
         log_ticks(ax, x=(1, 128, 4096, 131072), y=(1e4, 1e6, 1e8, 1e10, 1e12))
         ax.yaxis.set_major_formatter(lambda v, _: size(v))
@@ -251,7 +251,7 @@ class OnSilicon:
         self.points.set_data(megabytes, table["latency"] / MICRO)
         large = megabytes >= 100
         stored = f"{many(batch, 'request')} a step, cache in {silicon.KV_FORMATS[dtype].upper()}"
-        self.who.set_text(f"{one.name}, {stored}")
+        self.who.set_text(f"{one.name}, {many(batch, 'request')}, {silicon.KV_FORMATS[dtype].upper()}")
         self.verdict.set_text(f"median: {number(np.median(share))} % of the ideal")
         said = (
             f"those that read 100 MB or more reach {number(np.median(share[large]))} %"
