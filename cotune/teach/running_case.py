@@ -1,10 +1,11 @@
 """The running case: one model of about 30 billion parameters that the course designs, lesson by lesson.
 
 Lesson 02 starts it as a plain transformer: four GEMMs a block (gemm.linear_layers) and an output head. Its times are
-those of the linear layers alone. Lesson 06 turns it into a Model, and adds attention and its KV cache.
+those of the linear layers alone. Lesson 04 gives it a gated FFN. Lesson 06 turns it into a Model, and adds attention
+and its KV cache.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,15 +23,31 @@ class Draft:
     ffn: int
     vocab: int
     format: str
+    gated: bool = False
 
     @property
     def parameters(self):
         """Weights of all blocks, of the output head and of the input embedding."""
-        per_block = sum(n * k for _, n, k in gemm.linear_layers(1, self.hidden, self.ffn).values())
+        per_block = sum(n * k for _, n, k in self.block(1).values())
         return self.layers * per_block + 2 * self.vocab * self.hidden
+
+    def block(self, tokens, tp=1):
+        """Return {name: (M, N, K)} of the four GEMMs of one block as each of `tp` GPUs holds them.
+
+        A gated FFN-1 makes two outputs of width H', up and gate, in one GEMM. QKV and FFN-1 have N cut, the other
+        two K. Raises ValueError for a size that `tp` does not divide.
+        """
+        whole = gemm.linear_layers(tokens, self.hidden, self.ffn)
+        if self.gated:
+            whole["FFN-1"] = (tokens, 2 * self.ffn, self.hidden)
+        return {
+            name: (m, n, gemm.shard(k, tp)) if name in ("attention output", "FFN-2") else (m, gemm.shard(n, tp), k)
+            for name, (m, n, k) in whole.items()
+        }
 
 
 FIRST = Draft(layers=64, hidden=6144, ffn=4 * 6144, vocab=128 * 1024, format="bf16")
+GATED = replace(FIRST, ffn=8 * 6144 // 3, gated=True)  # since lesson 04; as many parameters as FIRST
 
 
 def operands(format):
@@ -41,8 +58,7 @@ def operands(format):
 def step_kernels(draft, chip, tokens):
     """Return (how many, ideal roofline.Time) of each linear layer of one decode step of `tokens` requests."""
     formats = operands(draft.format)
-    block = gemm.linear_layers(tokens, draft.hidden, draft.ffn).values()
-    found = [(draft.layers, gemm.time(m, n, k, chip, **formats)) for m, n, k in block]
+    found = [(draft.layers, gemm.time(m, n, k, chip, **formats)) for m, n, k in draft.block(tokens).values()]
     return [*found, (1, gemm.time(tokens, draft.vocab, draft.hidden, chip, **formats))]
 
 
@@ -66,13 +82,29 @@ def rates(draft, chip, tokens):
     return 1 / time, tokens / time
 
 
+def calibrated_step_time(draft, chip, tokens, tp=1):
+    """Return the calibrated time in seconds of the linear layers of one step of `tokens`, cut over `tp` GPUs.
+
+    Times of kernels add. What the GPUs say to each other is left out, and so is what fusing kernels would save.
+    """
+    block = sum(gemm.calibrated(*size, chip, draft.format).total for size in draft.block(tokens, tp).values())
+    head = gemm.calibrated(tokens, gemm.shard(draft.vocab, tp), draft.hidden, chip, draft.format)
+    return draft.layers * block + head.total
+
+
+def calibrated_rates(draft, chip, tokens, tp=1):
+    """Return (tokens/s per user, tokens/s per GPU) of decode with `tokens` requests on `tp` GPUs, calibrated."""
+    time = calibrated_step_time(draft, chip, tokens, tp)
+    return 1 / time, tokens / time / tp
+
+
 HEAD_DIM = 128
 
 
 def as_model(draft, kv_heads):
     """Return the draft as a Model with heads of 128 and this many KV heads; all of them is multi-head attention."""
     heads = draft.hidden // HEAD_DIM
-    block = Layer(Full(heads, kv_heads, HEAD_DIM), Dense(draft.ffn, gated=False))
+    block = Layer(Full(heads, kv_heads, HEAD_DIM), Dense(draft.ffn, gated=draft.gated))
     return Model("running case", draft.hidden, draft.vocab, tied=False, layers=(block,) * draft.layers)
 
 
