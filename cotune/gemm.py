@@ -5,7 +5,7 @@ All sizes may be numbers or arrays that broadcast. `time` is ideal: datasheet pe
 tiles and waves on the chip's SMs, with six parameters fitted on measurements.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -424,3 +424,51 @@ def _planned(shape, r, kernel, p):
     rows, columns = np.array(menu, float)[which].T
     math, load, store, added = _on_the_sms(m, n, k, (rows, columns), parts, r)
     return math, load, memory, store, np.where(parts > 1, p.split or 0, 0) + added, rows, columns, parts
+
+
+def model_times(model, tokens, chip, kernel="bf16", *, logits=1, kept=count.KEPT, tp=1):
+    """Return the count.Breakdown of calibrated seconds of a Model's linear layers in one pass, on one of `tp` GPUs.
+
+    tokens : rows of every layer but the head, which has `logits` rows: 1 in prefill, all tokens in decode.
+    kernel : a key of KERNELS; parts named in `kept` run in BF16. q, k and v are one GEMM, as engines run them. Times
+    of kernels add; attention itself is not here.
+    Errors: ValueError for a model with routed experts, whose grouped GEMMs this model of one GEMM does not cover.
+
+    >>> from cotune.config import model_named
+    >>> found = model_times(model_named("llama-3.1-8b"), 16, "gb300", logits=16)
+    >>> round(found.total * 1e3, 2)  # ms; its 15 GB over 8 TB/s are 1.88
+    2.84
+    """
+    if any(weight.copies > 1 for weight, _ in count.weights(model)):
+        raise ValueError(f"{model.name} has routed experts, which run as grouped GEMMs; only single GEMMs are modelled")
+    parts = {}
+    for one in _fused(model_layers(model, tp)):
+        rows, used = logits if one.part == "head" else tokens, "bf16" if one.part in kept else kernel
+        seconds = one.copies * calibrated(rows, one.n, one.k, chip, used).total
+        parts[one.part] = parts.get(one.part, 0) + seconds
+    return count.Breakdown(parts)
+
+
+def _fused(layers):
+    """The same layers with q, k and v of each attention as one."""
+    found = []
+    for one in layers:
+        if one.name in ("k", "v") and found and found[-1].k == one.k and found[-1].copies == one.copies:
+            last = found.pop()
+            one = replace(last, name="qkv", n=last.n + one.n)
+        found.append(one)
+    return found
+
+
+def amdahl(share, speedup):
+    """Return how many times faster the whole gets when a `share` of its time gets `speedup` times faster.
+
+    1 / (1 - f + f / g), with f the share before the change and g the speed-up.
+
+    >>> amdahl(0.77, 2.0)  # attention takes 77% of the time, and becomes twice as fast
+    1.6260162601626016
+    """
+    share, speedup = positive("share", share), positive("speedup", speedup)
+    if np.any(np.asarray(share) > 1):
+        raise ValueError(f"share must be a part of the time, above 0 and at most 1, got {share}")
+    return 1 / (1 - share + share / speedup)

@@ -229,6 +229,23 @@ def ideal(table):
     return Time(*limits)
 
 
+def speedups(chip, fast, slow="bfloat16"):
+    """Return the rows of dtype `fast` whose shape was measured as `slow` too, and how many times faster they are.
+
+    Returns (Table, array of latency of `slow` over latency of `fast`).
+
+    >>> table, ratio = speedups("gb300", "nvfp4")
+    >>> round(float(ratio[(table["m"] == 256) & (table["n"] == 4096) & (table["k"] == 4096)][0]), 2)  # nominally 6
+    1.03
+    """
+    quick, other = (gemm_table().where(chip=chip, dtype=d) for d in (fast, slow))
+    known = dict(zip(zip(*(other[size].tolist() for size in "mnk"), strict=True), other["latency"], strict=True))
+    shapes = list(zip(*(quick[size].tolist() for size in "mnk"), strict=True))
+    both = np.array([shape in known for shape in shapes], bool)
+    table = _table(quick.columns, {name: column[both] for name, column in quick.data.items()})
+    return table, np.array([known[shape] for shape in shapes if shape in known]) / table["latency"]
+
+
 DECODE_COLUMNS = (
     Column("gpu", "chip", chip_id),
     Column("kv_cache_dtype", "dtype", kv_dtype),

@@ -82,14 +82,21 @@ def rates(draft, chip, tokens):
     return 1 / time, tokens / time
 
 
-def calibrated_step_time(draft, chip, tokens, tp=1):
+def calibrated_step_time(draft, chip, tokens, tp=1, *, kept=0):
     """Return the calibrated time in seconds of the linear layers of one step of `tokens`, cut over `tp` GPUs.
 
-    Times of kernels add. What the GPUs say to each other is left out, and so is what fusing kernels would save.
+    kept : so many blocks stay in BF16; the output head always does, as in published checkpoints. Times of kernels add.
+    What the GPUs say to each other is left out, and so is what fusing kernels would save.
     """
-    block = sum(gemm.calibrated(*size, chip, draft.format).total for size in draft.block(tokens, tp).values())
-    head = gemm.calibrated(tokens, gemm.shard(draft.vocab, tp), draft.hidden, chip, draft.format)
-    return draft.layers * block + head.total
+    if not 0 <= kept <= draft.layers:
+        raise ValueError(f"kept must be from 0 to the {draft.layers} blocks of the draft, got {kept}")
+
+    def block(kernel):
+        return sum(gemm.calibrated(*size, chip, kernel).total for size in draft.block(tokens, tp).values())
+
+    head = gemm.calibrated(tokens, gemm.shard(draft.vocab, tp), draft.hidden, chip, "bf16").total
+    wide = kept * block("bf16") if kept else 0
+    return (draft.layers - kept) * block(draft.format) + wide + head
 
 
 def calibrated_rates(draft, chip, tokens, tp=1):
