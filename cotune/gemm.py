@@ -168,6 +168,50 @@ def model_layers(model, tp=1):
     return tuple(found)
 
 
+def fused_layers(model):
+    """Return the Linear layers of a dense Model on one GPU with Q, K and V as one GEMM, as engines run them.
+
+    Raises ValueError for a model with experts: which of them a step reads depends on its tokens.
+
+    >>> from cotune.config import model_named
+    >>> [(x.name, x.n, x.copies) for x in fused_layers(model_named("llama-3.1-8b"))][:2]
+    [('q, k and v', 6144, 32), ('o', 4096, 32)]
+    """
+    found = []
+    for layer in model_layers(model):
+        if layer.part == "experts":
+            raise ValueError(f"{model.name} has experts; take a dense model")
+        if layer.name in ("k", "v") and found and found[-1].name in ("q", "q, k and v"):
+            before = found.pop()
+            layer = replace(before, name="q, k and v", n=before.n + layer.n)
+        found.append(layer)
+    return tuple(found)
+
+
+def wider(layers, factor):
+    """Return Linear layers of a twin `factor` times as wide and 1 / factor^2 as deep: as many weights in its layers.
+
+    layers : as `fused_layers` gives them; the head keeps its vocabulary, so it grows with the width.
+    Raises ValueError where a size or the number of layers would not be whole.
+
+    >>> wider((Linear("attention", "o", 4096, 4096, 32),), 2)
+    (Linear(part='attention', name='o', n=8192, k=8192, copies=8),)
+    """
+    factor, found = positive("factor", factor), []
+    for x in layers:
+        head = x.part == "head"
+        sizes = (x.n if head else x.n * factor, x.k * factor, x.copies if head else x.copies / factor**2)
+        if any(size != int(size) for size in sizes):
+            raise ValueError(f"factor {factor} leaves {x.name} with {sizes[:2]} in {sizes[2]} layers, not whole numbers")
+        found.append(Linear(x.part, x.name, *(int(size) for size in sizes)))
+    return tuple(found)
+
+
+def step_time(layers, tokens, chip, kernel="bf16"):
+    """Return the calibrated time in seconds of all Linear layers of one step, one kernel after the other."""
+    return sum(x.copies * calibrated(tokens, x.n, x.k, chip, kernel).total for x in layers)
+
+
 # --- tiles, waves, alignment, shape ---
 
 
@@ -276,6 +320,21 @@ def latency_floor(layers, kernels, fixed):
     1260
     """
     return positive("layers", layers) * positive("kernels", kernels) * positive("fixed", fixed)
+
+
+def floor_width(chip, kernel="bf16", kernels=4):
+    """Return the width H at which reading a layer's 12 H^2 weights takes as long as its kernels' fixed times.
+
+    12 H^2 b / bandwidth = kernels * fixed, so H = sqrt(kernels fixed bandwidth / (12 b)), with the fitted bandwidth
+    and the fitted fixed time of the kernel. A narrower layer spends more than half of a small step on what is fixed.
+
+    >>> round(floor_width("gb300", "bf16")), round(floor_width("gb300", "nvfp4"))
+    (1483, 3714)
+    """
+    chip, p = chip_named(chip), gemm_parameters(chip, kernel)
+    reached = p.bandwidth * chip.bandwidth
+    weights = 12 * format_named(KERNELS[kernel].b).bytes_per_element
+    return float(np.sqrt(positive("kernels", kernels) * p.fixed * reached / weights))
 
 
 def _plain(value):

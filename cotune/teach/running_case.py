@@ -48,6 +48,21 @@ class Draft:
 
 FIRST = Draft(layers=64, hidden=6144, ffn=4 * 6144, vocab=128 * 1024, format="bf16")
 GATED = replace(FIRST, ffn=8 * 6144 // 3, gated=True)  # since lesson 04; as many parameters as FIRST
+RUNGS = (3072, 4096, 6144, 8192, 12288)  # widths at which `rung` has whole layers
+
+
+def rung(hidden, format="bf16"):
+    """Return GATED at another width: L = 64 (6144 / H)^2 layers and H' = 8 H / 3, up to a multiple of 256.
+
+    The blocks keep their weights, up to that rounding; embedding and head grow with H.
+
+    >>> [rung(hidden).layers for hidden in RUNGS]
+    [256, 144, 64, 36, 16]
+    """
+    layers, rest = divmod(GATED.layers * GATED.hidden**2, hidden**2)
+    if rest:
+        raise ValueError(f"hidden must leave whole layers, such as one of {RUNGS}, got {hidden!r}")
+    return replace(GATED, layers=layers, hidden=hidden, ffn=int(gemm.padded(8 * hidden / 3, 256)), format=format)
 
 
 def operands(format):
