@@ -168,19 +168,19 @@ def model_layers(model, tp=1):
     return tuple(found)
 
 
-def fused_layers(model):
-    """Return the Linear layers of a dense Model on one GPU with Q, K and V as one GEMM, as engines run them.
+def fused_layers(model, tp=1):
+    """Return the `model_layers` of a dense Model with Q, K and V as one GEMM, as engines run them.
 
-    Raises ValueError for a model with experts: which of them a step reads depends on its tokens.
+    Raises ValueError for a model with routed experts: those run as grouped GEMMs, which `calibrated` does not cover.
 
     >>> from cotune.config import model_named
     >>> [(x.name, x.n, x.copies) for x in fused_layers(model_named("llama-3.1-8b"))][:2]
     [('q, k and v', 6144, 32), ('o', 4096, 32)]
     """
     found = []
-    for layer in model_layers(model):
+    for layer in model_layers(model, tp):
         if layer.part == "experts":
-            raise ValueError(f"{model.name} has experts; take a dense model")
+            raise ValueError(f"{model.name} has routed experts, which run as grouped GEMMs; take a dense model")
         if layer.name in ("k", "v") and found and found[-1].name in ("q", "q, k and v"):
             before = found.pop()
             layer = replace(before, name="q, k and v", n=before.n + layer.n)
@@ -489,8 +489,8 @@ def model_times(model, tokens, chip, kernel="bf16", *, logits=1, kept=count.KEPT
     """Return the count.Breakdown of calibrated seconds of a Model's linear layers in one pass, on one of `tp` GPUs.
 
     tokens : rows of every layer but the head, which has `logits` rows: 1 in prefill, all tokens in decode.
-    kernel : a key of KERNELS; parts named in `kept` run in BF16. q, k and v are one GEMM, as engines run them. Times
-    of kernels add; attention itself is not here.
+    kernel : a key of KERNELS; parts named in `kept` run in BF16. Layers are those of `fused_layers`, and times of
+    kernels add; attention itself is not here.
     Errors: ValueError for a model with routed experts, whose grouped GEMMs this model of one GEMM does not cover.
 
     >>> from cotune.config import model_named
@@ -498,25 +498,12 @@ def model_times(model, tokens, chip, kernel="bf16", *, logits=1, kept=count.KEPT
     >>> round(found.total * 1e3, 2)  # ms; its 15 GB over 8 TB/s are 1.88
     2.84
     """
-    if any(weight.copies > 1 for weight, _ in count.weights(model)):
-        raise ValueError(f"{model.name} has routed experts, which run as grouped GEMMs; only single GEMMs are modelled")
     parts = {}
-    for one in _fused(model_layers(model, tp)):
+    for one in fused_layers(model, tp):
         rows, used = logits if one.part == "head" else tokens, "bf16" if one.part in kept else kernel
         seconds = one.copies * calibrated(rows, one.n, one.k, chip, used).total
         parts[one.part] = parts.get(one.part, 0) + seconds
     return count.Breakdown(parts)
-
-
-def _fused(layers):
-    """The same layers with q, k and v of each attention as one."""
-    found = []
-    for one in layers:
-        if one.name in ("k", "v") and found and found[-1].k == one.k and found[-1].copies == one.copies:
-            last = found.pop()
-            one = replace(last, name="qkv", n=last.n + one.n)
-        found.append(one)
-    return found
 
 
 def amdahl(share, speedup):
