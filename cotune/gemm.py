@@ -202,7 +202,9 @@ def wider(layers, factor):
         head = x.part == "head"
         sizes = (x.n if head else x.n * factor, x.k * factor, x.copies if head else x.copies / factor**2)
         if any(size != int(size) for size in sizes):
-            raise ValueError(f"factor {factor} leaves {x.name} with {sizes[:2]} in {sizes[2]} layers, not whole numbers")
+            raise ValueError(
+                f"factor {factor} leaves {x.name} with {sizes[:2]} in {sizes[2]} layers, not whole numbers"
+            )
         found.append(Linear(x.part, x.name, *(int(size) for size in sizes)))
     return tuple(found)
 
