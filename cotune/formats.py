@@ -169,7 +169,7 @@ def quantize(values, format, axis=-1, *, rounding="nearest", rng=None, tensor_sc
     mxfp4, mxfp8 : scale = 2^(floor(log2 max|block|) - e), e the exponent of the largest element (2, 8, 15), then
                  element = value / scale, saturating. Source: OCP Microscaling Formats 1.0 (2023-09), section 6.3.
     nvfp4      : t = max|x| / 2688; c = E4M3((max|block| / 6) / t); element = E2M1(value / (c t)), each bracket rounded
-                 to FP32. A block whose c is 0 becomes zeros. Source: arXiv 2509.25149, appendix C.
+                 to FP32. A block whose c is 0 becomes zeros. Source: arXiv 2509.25149, NVIDIA (2025-09).
 
     values : array of floats (float16, float32, float64, bfloat16), first rounded to FP32; any shape
     rounding : "nearest", ties to even, or "stochastic", up or down so that the mean is right; needs `rng`, a numpy

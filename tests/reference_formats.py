@@ -8,7 +8,7 @@ import numpy as np
 
 
 def decoded(exponent_bits, mantissa_bits, bias, *, special):
-    """Value of every code without its sign: (-1)^s 2^(E - bias) (1 + M / 2^m), or 2^(1 - bias) (M / 2^m) where E = 0."""
+    """Value of every code without its sign: 2^(E - bias) (1 + M / 2^m), or 2^(1 - bias) (M / 2^m) where E = 0."""
     values = []
     for code in range(1 << (exponent_bits + mantissa_bits)):
         exponent, mantissa = divmod(code, 1 << mantissa_bits)

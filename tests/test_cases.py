@@ -55,12 +55,8 @@ def representable(name):
 
 def unpadded(rows, step):
     """The least K, in steps, whose scales fill whole tiles."""
-    fits = (
-        k
-        for k in range(step, 4096, step)
-        if scale_bytes(rows, k, "nvfp4") == scale_bytes(rows, k, "nvfp4", padded=True)
-    )
-    return next(fits)
+    plain, tiled = ([scale_bytes(rows, k, "nvfp4", padded=p) for k in range(step, 512, step)] for p in (False, True))
+    return step * (1 + next(i for i, (a, b) in enumerate(zip(plain, tiled, strict=True)) if a == b))
 
 
 def bits(name):
@@ -94,7 +90,7 @@ ANSWERS = {
     "nvfp4-04": lambda: (bits("bf16") / bits("nvfp4"), bits("fp8") / bits("nvfp4")),
     "nvfp4-07": lambda: weight_parts(8192, 512, "nvfp4"),
     "nvfp4-05": lambda: representable("nvfp4"),
-    "nvfp4-06": lambda: 1 / quantize(np.ones(16, np.float32), "nvfp4").tensor_scale,
+    "nvfp4-06": lambda: 2688 / quantize(np.full(16, 2688.0), "nvfp4").tensor_scale,
     "nvfp4-09": lambda: unpadded(128, 16),
     "nvfp4-10": lambda: (
         count.weight_bytes(model_named("gpt-oss-120b"), "mxfp4", kept=(*count.KEPT, "attention")).total

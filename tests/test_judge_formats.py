@@ -64,7 +64,7 @@ def test_nvfp4_where_the_order_of_operations_does_not_matter():
 
 
 def test_nvfp4_elsewhere_differs_only_beside_an_edge():
-    """Scales are equal; elements differ where quotient and product lie on two sides of an edge, 1 in 100,000 or less."""
+    """Scales are equal; elements differ where quotient and product lie on two sides of an edge: 1 in 100,000."""
     x = values(3)
     x[x == 0] = 1  # torchao keeps block scales from 0, which moves no element
     total = nvfp4.per_tensor_amax_to_scale(torch.from_numpy(x).abs().max())

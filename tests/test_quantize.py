@@ -137,7 +137,7 @@ matrices = arrays.arrays(np.float32, st.sampled_from([(32,), (3, 64), (2, 2, 32)
 @settings(max_examples=60, deadline=None)
 @given(matrices, st.sampled_from(EMULATED))
 def test_a_second_round_trip_changes_nothing(values, name):
-    """With the same tensor scale, in blocks whose scale is a normal E4M3 number; and a turned sign comes back turned."""
+    """With the same tensor scale, in blocks with a normal E4M3 number as scale; and a turned sign comes back turned."""
     once = quantize(values, name)
     back = dequantize(once)
     again = dequantize(quantize(back, name, **({"tensor_scale": once.tensor_scale} if name == "nvfp4" else {})))
