@@ -40,7 +40,7 @@ def _rounding():
     return numeric(
         "low_precision-2",
         "What 0.9 comes back as",
-        "",
+        "no unit",
         right,
         slips=(
             (0.9, "That is the value itself. Which elements can be stored?"),
