@@ -246,6 +246,26 @@ def speedups(chip, fast, slow="bfloat16"):
     return table, np.array([known[shape] for shape in shapes if shape in known]) / table["latency"]
 
 
+def over_square(table):
+    """Return (time over that of the square of as many weights, N / K) of the rows of a table of GEMMs that have one.
+
+    A row is compared with the N = K = sqrt(N K) of the same chip, dtype and tokens, where that was measured.
+
+    >>> ratio, shape = over_square(gemm_table().where(chip="gb300", dtype="nvfp4", m=lambda m: m >= 512))
+    >>> round(float(np.median(ratio[shape == 1 / 16])), 2)  # K 16 times N: a long reduction
+    1.73
+    """
+    keys = list(zip(*(table[name].tolist() for name in ("chip", "dtype", "m", "n", "k")), strict=True))
+    times = dict(zip(keys, table["latency"].tolist(), strict=True))
+    found = []
+    for *kind, n, k in keys:
+        side = math.isqrt(n * k)
+        square = (*kind, side, side)
+        if side * side == n * k and n != k and square in times:
+            found.append((times[*kind, n, k] / times[square], n / k))
+    return tuple(np.array(found).reshape(-1, 2).T)
+
+
 DECODE_COLUMNS = (
     Column("gpu", "chip", chip_id),
     Column("kv_cache_dtype", "dtype", kv_dtype),
