@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 
 from cotune import gemm, silicon
+from cotune.calibration import validate_gemm
 from cotune.chip import chip_named
 from cotune.formats import format_named, multiply_unit
 from cotune.parameters import KERNELS, gemm_parameters
@@ -40,6 +41,16 @@ def fitted_rows(chip):
         unit = MICRO if name in ("fixed", "split") else 1
         values = (getattr(p, name) for p in of)
         yield [f"{name}: {meaning}", *("-" if value is None else f"{value / unit:.3g}" for value in values)]
+
+
+def error_rows(chip):
+    """Rows of a table: layers, error of ideal times, and of calibrated ones: left out, worst pair, 90th, bias; in %."""
+    found = {(r["format"], r["mode"]): r for r in validate_gemm(silicon.gemm_table().where(chip=chip))}
+    for kernel in KERNEL_NAMES:
+        ideal, fit = (found[DTYPE[kernel], mode] for mode in ("ideal", "calibrated"))
+        error = gemm_parameters(chip, kernel).error
+        values = ideal["mape"], error.cv_mean, error.cv_worst, fit["p90_ape"], fit["bias"]
+        yield [TITLE[kernel], ideal["n"], *(f"{value:.1f}" for value in values)]
 
 
 def rate_share(m, n, k, chip, kernel):
