@@ -14,7 +14,7 @@ from cotune.teach.explorer import choice, slider
 from cotune.teach.figures.parts import TITLE, axes, captions, guess_marks, log_ticks, many, move_marks
 from cotune.teach.prose import number
 from cotune.teach.running_case import FIRST, calibrated_rates
-from cotune.teach.svg import BLUE, GREEN, INK, MUTE, ORANGE, PAPER, PURPLE
+from cotune.teach.svg import BLUE, GREEN, GRID, INK, MUTE, ORANGE, PAPER, PURPLE
 from cotune.units import KILO, MEGA, MICRO, TERA
 
 DTYPE = {kernel: dtype for dtype, kernel in silicon.KERNEL_OF.items()}  # what the tables call a kernel
@@ -201,13 +201,13 @@ class Shape:
         ax.set_xticks([1 / 64, 1 / 16, 1 / 4, 1, 4, 16, 64], ["1/64", "1/16", "1/4", "1", "4", "16", "64"], minor=False)
         ax.minorticks_off()
         log_ticks(ax, y=(0.5, 1, 2, 4))
-        ax.axhline(1, color=INK, lw=1)
+        ax.axhline(1, color=GRID, lw=1.6)
         (self.ideal,) = ax.plot(self.fine, self.fine, ":", color=MUTE, lw=1.8, label="ideal")
         (self.model,) = ax.plot(self.fine, self.fine, "-", color=BLUE, lw=2.2, label="calibrated")
         (self.points,) = ax.plot([1], [1], "D", color=ORANGE, ms=7, label="measured")
         (self.here,) = ax.plot([1], [1], "o", color=INK, markerfacecolor="none", ms=14, mew=2)
         self.who, self.verdict = captions(ax, 1 / 85, 4.8)
-        ax.legend(loc="upper right", fontsize=8)
+        ax.legend(loc="lower left", fontsize=8)
 
     @classmethod
     @cache

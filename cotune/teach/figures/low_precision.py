@@ -98,7 +98,7 @@ class ProductError:
     """Error of a matrix product against the size of the block, for two kinds of scale."""
 
     blocks = (16, 32, 64, 128)
-    kinds = {"nvfp4": ("E4M3", ORANGE, "^"), "mxfp4": ("power of two", BLUE, "o")}
+    kinds = {"nvfp4": ("E4M3", ORANGE, "^"), "mxfp4": ("E8M0", BLUE, "o")}
 
     def setup(self, fig):
         ax = axes(fig, xscale="log", xlim=(14, 146), ylim=(0, 25))
