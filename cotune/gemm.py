@@ -6,20 +6,26 @@ tiles and waves on the chip's SMs, with six parameters fitted on measurements.
 """
 
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
 from cotune import count, roofline
-from cotune.arguments import positive
+from cotune.arguments import one_of, positive
 from cotune.chip import chip_named
 from cotune.formats import format_named, multiply_unit
 from cotune.parameters import KERNELS, gemm_parameters
 from cotune.roofline import Work
 from cotune.units import BITS_PER_BYTE
 
-# What the kernels of a library have in common. Fixed for all chips and formats; none of it was fitted per chip.
-TILES = tuple((rows, columns) for rows in (64, 128, 256) for columns in (64, 128, 256))
-NARROW_TILE = (64, 32)  # one more, for kernels that cannot split K and still have to fill the SMs with few tokens
+# What the kernels of a library have in common. Chosen once, with all measurements in view; fixed for all chips.
+TILE_ROWS = (64, 128, 256)
+TILE_COLUMNS = (64, 128, 256)
+NARROW_COLUMNS = (32, *TILE_COLUMNS)  # kernels that cannot split K still have to fill the SMs with few tokens
+NARROWEST = 16
+LEAST_ROWS_FP4 = (
+    128  # of the tensor cores that have FP4: a block-scaled multiplication takes 128 rows (PTX, tcgen05.mma)
+)
 DEPTH = 64  # elements of K that one step of a tile loads and multiplies
 SPLIT_DEPTH = 256  # a part of K is at least this deep
 MOST_SPLITS = 32
@@ -329,7 +335,7 @@ def floor_width(chip, kernel="bf16", kernels=4):
     and the fitted fixed time of the kernel. A narrower layer spends more than half of a small step on what is fixed.
 
     >>> round(floor_width("gb300", "bf16")), round(floor_width("gb300", "nvfp4"))
-    (1482, 3714)
+    (1482, 3877)
     """
     chip, p = chip_named(chip), gemm_parameters(chip, kernel)
     reached = p.bandwidth * chip.bandwidth
@@ -415,6 +421,21 @@ def _rates(chip, kernel, p):
     return _Rates(chip.sm, math, p.load * sm, p.store * sm, p.bandwidth * chip.bandwidth, a, b, c)
 
 
+def menu(chip, kernel="bf16"):
+    """Return the tiles, (rows, columns) of C, that a kernel chooses from on a chip.
+
+    BF16 kernels take any of 64, 128 and 256. Those of narrower formats have narrower tiles too, and on chips with FP4
+    no tile of fewer than 128 rows. chip : Chip or its id; kernel : a key of KERNELS.
+
+    >>> min(menu("gb300", "bf16")), min(menu("gb300", "nvfp4")), min(menu("h200", "fp8_block"))
+    ((64, 64), (128, 16), (64, 16))
+    """
+    if KERNELS[one_of("kernel", kernel, KERNELS)].splits:
+        return tuple(product(TILE_ROWS, TILE_COLUMNS))
+    least = LEAST_ROWS_FP4 if chip_named(chip).figure("fp4").value is not None else min(TILE_ROWS)
+    return (*product([rows for rows in TILE_ROWS if rows >= least], NARROW_COLUMNS), (least, NARROWEST))
+
+
 def _filling(m, n, k, tile, sms):
     """How many parts to cut K into, so that the SMs have work: SMs / tiles, each part SPLIT_DEPTH deep or more."""
     free = np.floor(sms / (np.ceil(m / tile[0]) * np.ceil(n / tile[1])))
@@ -440,7 +461,7 @@ def calibrated(m, n, k, chip, kernel="bf16", *, parameters=None):
     With t tiles of rows x columns in waves of the chip's SMs, w = t / SMs and W = max(1, w + TAIL (ceil(w) - w)):
     math = W 2 rows columns K / (peak / SMs), load = W (rows b_A + columns b_B) K / SM's loads,
     store = W rows columns b_C / SM's stores, memory = all operands once / bandwidth, quantize ~ M K (2 + b_A).
-    Tile and, for kernels that split K, the number of parts are those of TILES that take the least time.
+    Tile and, for kernels that split K, the number of parts are those of `menu` that take the least time.
 
     chip : Chip or its id; kernel : a key of KERNELS; parameters : GemmParameters, else those shipped for both.
     Errors: ValueError for an unknown chip or kernel, arithmetic the chip lacks, a size not above 0, parameters of
@@ -454,25 +475,24 @@ def calibrated(m, n, k, chip, kernel="bf16", *, parameters=None):
     chip, p = chip_named(chip), parameters or gemm_parameters(chip, kernel)
     if p.kernel != kernel:
         raise ValueError(f"parameters are of the kernel {p.kernel!r}, the kernel asked for is {kernel!r}")
-    kernel = KERNELS[kernel]
+    tiles, kernel = menu(chip, kernel), KERNELS[kernel]
     rates = _rates(chip, kernel, p)
     shape = np.broadcast_arrays(positive("m", m), positive("n", n), positive("k", k))
     flat = np.reshape(shape, (3, -1))
     starts = range(0, max(flat.shape[1], 1), BATCH)
-    found = [_planned(flat[:, i : i + BATCH], rates, kernel, p) for i in starts]
+    found = [_planned(flat[:, i : i + BATCH], rates, tiles, kernel, p) for i in starts]
     columns = [np.concatenate(column).reshape(shape[0].shape) for column in zip(*found, strict=True)]
     quantized = shape[0] * shape[2] * ((format_named("bf16").bytes_per_element + rates.a) / chip.bandwidth)
     quantize = np.zeros(shape[0].shape) if p.quantize is None else p.quantize * quantized
     return KernelTime(p.fixed, _plain(quantize), *(_plain(column) for column in columns))
 
 
-def _planned(shape, r, kernel, p):
+def _planned(shape, r, tiles, kernel, p):
     """Math, load, memory, store, split, rows, columns and splits of the fastest plan for every shape of a batch."""
     m, n, k = shape
     memory = (m * k * r.a + n * k * r.b + m * n * r.c) / r.memory
     best, which, parts = np.full(m.shape, np.inf), np.zeros(m.shape, np.intp), np.ones(m.shape)
-    menu = TILES if kernel.splits else (*TILES, NARROW_TILE)
-    for index, tile in enumerate(menu):
+    for index, tile in enumerate(tiles):
         filling = _filling(m, n, k, tile, r.sms) if kernel.splits else 1
         for splits in (1, filling) if np.any(filling > 1) else (1,):
             math, load, store, added = _on_the_sms(m, n, k, tile, splits, r)
@@ -480,7 +500,7 @@ def _planned(shape, r, kernel, p):
             faster = total < best
             best = np.where(faster, total, best)
             which, parts = np.where(faster, index, which), np.where(faster, splits, parts)
-    rows, columns = np.array(menu, float)[which].T
+    rows, columns = np.array(tiles, float)[which].T
     math, load, store, added = _on_the_sms(m, n, k, (rows, columns), parts, r)
     return math, load, memory, store, np.where(parts > 1, p.split or 0, 0) + added, rows, columns, parts
 
