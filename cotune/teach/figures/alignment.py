@@ -49,6 +49,13 @@ def sizes(model, tp):
     return found
 
 
+def best_grid(size):
+    """The largest of 512, 256 and 128 that divides a size, else its largest power of two in brackets."""
+    if size is None:
+        return "none"
+    return next((str(grid) for grid in reversed(GRIDS) if size % grid == 0), f"({gemm.alignment(size)})")
+
+
 def in_grid(size, grid=128):
     """A size as a multiple of a grid, in words."""
     return f"{size:,} = {number(size / grid, 6)} × {grid}"
@@ -109,14 +116,14 @@ class Sawtooth:
     outputs = np.arange(2048, 4352 + 1, 32)
 
     def setup(self, fig):
-        ax = axes(fig, [0.13, 0.14, 0.83, 0.82], xlim=(2048, 4352), ylim=(38, 104))
+        ax = axes(fig, [0.13, 0.14, 0.83, 0.82], xlim=(2048, 4352), ylim=(58, 102))
         ax.set(xlabel="outputs N", ylabel="share of the best (%)", xticks=(2048, 2560, 3072, 3584, 4096))
         (self.tile,) = ax.plot(self.outputs, self.outputs, ":", color=GREEN, lw=1.8, label="fixed tile")
         (self.wave,) = ax.plot(self.outputs, self.outputs, "-", color=ORANGE, lw=1.2, label="and whole waves")
         (self.menu,) = ax.plot(self.outputs, self.outputs, "-", color=BLUE, lw=2.4, label="calibrated")
         (self.worst,) = ax.plot([1], [1], "s", color=ORANGE, ms=7)
         (self.here,) = ax.plot([1], [1], "o", color=BLUE, ms=8)
-        self.who, self.verdict = captions(ax, 2080, 49)
+        self.who, self.verdict = captions(ax, 2080, 65)
         ax.legend(loc="lower right", frameon=True, framealpha=1, facecolor=PAPER, edgecolor=PAPER)
 
     @classmethod
@@ -233,17 +240,17 @@ class AfterSharding:
 class OnSilicon:
     """What one token past a tile edge costs: measured layers, and the calibrated model of the same ones."""
 
-    low, high, most = 2048, 16384, 200
+    low, high, most = 2048, 16384, 125
 
     def setup(self, fig):
-        ax = axes(fig, [0.14, 0.14, 0.82, 0.82], xscale="log", xlim=(3.5, 300), ylim=(-60, self.most))
+        ax = axes(fig, [0.14, 0.14, 0.82, 0.82], xscale="log", xlim=(3.5, 180), ylim=(-60, self.most))
         ax.set(xlabel="weights of the layer (millions)", ylabel="one token more costs (%)")
-        log_ticks(ax, x=(4, 8, 16, 32, 64, 128, 256))
-        ax.plot([3.5, 300], [0, 0], "-", color=MUTE, lw=1)
+        log_ticks(ax, x=(4, 8, 16, 32, 64, 128))
+        ax.plot([3.5, 180], [0, 0], "-", color=MUTE, lw=1)
         (self.model,) = ax.plot([1], [1], "s", color=BLUE, markerfacecolor="none", ms=6, label="calibrated")
         (self.points,) = ax.plot([1], [1], "o", color=ORANGE, ms=5, label="measured")
-        (self.middle,) = ax.plot([3.5, 300], [0, 0], "--", color=ORANGE, lw=1.3)
-        self.who, self.verdict = captions(ax, 3.8, 173)
+        (self.middle,) = ax.plot([3.5, 180], [0, 0], "--", color=ORANGE, lw=1.3)
+        self.who, self.verdict = captions(ax, 3.8, 108)
         ax.legend(loc="lower right", ncols=2, frameon=True, framealpha=1, facecolor=PAPER, edgecolor=PAPER)
 
     @classmethod
@@ -261,6 +268,12 @@ class OnSilicon:
         plans = [gemm.calibrated(m, n, k, chip, silicon.KERNEL_OF[dtype]).total for m in (edge, edge + 1)]
         return n * k / MEGA, (measured - 1) * 100, (plans[1] / plans[0] - 1) * 100
 
+    @classmethod
+    def medians(cls, chip, dtype, edge):
+        """Extra time in percent, in the median over the layers: measured, calibrated."""
+        _, measured, modelled = cls.rows(chip, dtype, edge)
+        return float(np.median(measured)), float(np.median(modelled))
+
     def update(self, *, chip, edge, dtype):
         one, lacking = chip_named(chip), (chip, dtype) == ("h200", "nvfp4")
         for artist in (self.model, self.points, self.middle):
@@ -272,14 +285,14 @@ class OnSilicon:
         weights, measured, modelled = self.rows(chip, dtype, edge)
         self.points.set_data(weights, measured)
         self.model.set_data(weights, modelled)
-        median = np.median(measured)
+        median, expected = self.medians(chip, dtype, edge)
         self.middle.set_ydata([median, median])
-        self.verdict.set_text(f"median: measured {signed(median)}, calibrated {signed(np.median(modelled))}")
+        self.verdict.set_text(f"median: measured {signed(median)}, calibrated {signed(expected)}")
         return (
             f"{one.name}, {TITLE[dtype]}, {edge + 1} tokens against {edge}: the time of {len(weights)} measured layers "
             f"with N and K from {self.low} to {self.high} changes by {signed(median)} in the median, from "
             f"{signed(measured.min())} to {signed(measured.max())}{off_the_figure(measured, self.most)}; the "
-            f"calibrated model says {signed(np.median(modelled))}."
+            f"calibrated model says {signed(expected)}."
         )
 
 
@@ -337,16 +350,23 @@ class Frontier:
     designs = ((GATED, BLUE, "-", "o", "on the grid"), (OFF, ORANGE, "--", "s", "off the grid"))
 
     def setup(self, fig):
-        ax = axes(fig, [0.19, 0.14, 0.77, 0.82], xscale="log", yscale="log", xlim=(3, 2000), ylim=(200, 1e6))
+        ax = axes(fig, [0.15, 0.16, 0.44, 0.64], xscale="log", yscale="log", xlim=(5, 1000), ylim=(500, 1.2e5))
         ax.set(xlabel="tokens/s per user", ylabel="tokens/s per GPU")
-        log_ticks(ax, x=(3, 10, 30, 100, 300, 1000), y=(1000, 10000, 100000))
+        log_ticks(ax, x=(10, 100, 1000), y=(1000, 10000, 100000))
         self.lines = [
             ax.plot([1], [1], dash, marker=marker, color=colour, ms=4, label=label)[0]
             for _, colour, dash, marker, label in self.designs
         ]
         (self.here,) = ax.plot([1], [1], "o", color=PURPLE, markerfacecolor="none", ms=12, mew=2)
-        self.who, self.verdict = captions(ax, 3.3, 4.2e5)
         ax.legend(loc="lower left")
+        side = axes(fig, [0.71, 0.16, 0.27, 0.64], xscale="log", xlim=(12, 6000), ylim=(-1, 5))
+        side.set(xlabel="tokens a step", ylabel="off the grid, more time (%)")
+        log_ticks(side, x=(16, 256, 4096))
+        side.plot([12, 6000], [0, 0], "-", color=BLUE, lw=1)
+        (self.losses,) = side.plot(self.batches, self.batches, "--", marker="s", color=ORANGE, ms=4)
+        (self.loss,) = side.plot([1], [1], "o", color=PURPLE, markerfacecolor="none", ms=12, mew=2)
+        self.who = fig.text(0.03, 0.94, "", color=MUTE)
+        self.verdict = fig.text(0.03, 0.87, "", color=INK)
 
     @staticmethod
     @cache
@@ -369,7 +389,9 @@ class Frontier:
         user, gpu = calibrated_rates(replace(GATED, format=format), "gb300", batch, tp)
         self.here.set_data([user], [gpu])
         lost = self.lost(batch, tp, format)
-        self.who.set_text(f"{many(tp, 'GPU')} of GB300, {TITLE[format]}, {many(batch, 'request')}")
+        self.losses.set_ydata([self.lost(one, tp, format) for one in self.batches])
+        self.loss.set_data([batch], [lost])
+        self.who.set_text(f"{many(tp, 'GPU')} of GB300, {TITLE[format]}, {many(batch, 'token')} a step")
         self.verdict.set_text(f"off the grid the step takes {signed(lost)}")
         return (
             f"{many(tp, 'GPU')} of GB300, {TITLE[format]}, {many(batch, 'token')} a step: on the grid "
