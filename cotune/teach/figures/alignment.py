@@ -58,7 +58,7 @@ def best_grid(size):
 
 def in_grid(size, grid=128):
     """A size as a multiple of a grid, in words."""
-    return f"{size:,} = {number(size / grid, 6)} × {grid}"
+    return f"{size:,} = {number(size / grid, 9)} × {grid}"
 
 
 def filled(size, columns=128):
@@ -73,9 +73,9 @@ class TilesAndWaves:
 
     def setup(self, fig):
         rows, columns = TILE
-        left = axes(fig, [0.1, 0.2, 0.4, 0.64], xlim=(0, self.n), ylim=(2 * rows, 0))
-        left.set(xlabel=f"N = {self.n}", ylabel=f"M = {self.m}", title="Tiles over C", yticks=(0, rows, 2 * rows))
-        left.set_xticks(range(0, self.n + 1, columns))
+        left = axes(fig, [0.14, 0.2, 0.37, 0.64], xlim=(0, self.n), ylim=(2 * rows, 0))
+        left.set(xlabel=f"N = {self.n}", title=f"C with M = {self.m}", yticks=(0, rows, 2 * rows))
+        left.set_xticks((0, 256, 512))
         left.grid(visible=False)
         left.fill_between([0, self.n], 0, self.m, color=BLUE, lw=0)
         for row in range(0, 2 * rows, rows):
@@ -83,20 +83,20 @@ class TilesAndWaves:
                 left.plot([column, column], [row, row + rows], "-", color=GRID, lw=1.5)
             left.plot([0, self.n], [row + rows, row + rows], "-", color=MUTE, lw=1)
         left.text(self.n / 2, rows / 2, "needed", color=PAPER, ha="center", va="center")
-        left.text(self.n / 2, 1.55 * rows, "computed, thrown away", color=INK, ha="center", va="center", fontsize=8)
-        self.draw_waves(axes(fig, [0.62, 0.2, 0.36, 0.64]))
+        left.text(self.n / 2, 1.55 * rows, "thrown away", color=INK, ha="center", va="center", fontsize=8)
+        self.draw_waves(axes(fig, [0.63, 0.2, 0.32, 0.64]))
         for ax in fig.axes:
             ax.title.set_fontsize(9)
 
     def draw_waves(self, ax):
         sms = chip_named(self.chip).sm
         ax.set(xlim=(0, sms), ylim=(1.6, -0.6), yticks=(0, 1), yticklabels=("1", "2"))
-        ax.set(xlabel=f"{sms} SMs of an A100", ylabel="wave", title=f"{self.tiles} tiles")
+        ax.set(xlabel=f"{sms} SMs of an A100", title=f"{self.tiles} tiles in waves")
         ax.set_xticks((0, 54, 108))
         ax.grid(visible=False)
         ax.barh([0, 1], [sms, self.tiles - sms], height=0.7, color=BLUE)
         ax.text(sms / 2, 0, "busy", color=PAPER, ha="center", va="center")
-        ax.text(sms / 2, 1, "one busy, the rest idle", color=INK, ha="center", va="center", fontsize=8)
+        ax.text(sms / 2, 1, f"{sms - 1} idle", color=INK, ha="center", va="center", fontsize=8)
 
     def update(self):
         share = gemm.tile_efficiency(self.m, self.n, TILE)
@@ -116,15 +116,15 @@ class Sawtooth:
     outputs = np.arange(2048, 4352 + 1, 32)
 
     def setup(self, fig):
-        ax = axes(fig, [0.13, 0.14, 0.83, 0.82], xlim=(2048, 4352), ylim=(58, 102))
+        ax = axes(fig, [0.13, 0.14, 0.83, 0.7], xlim=(2048, 4352), ylim=(58, 102))
         ax.set(xlabel="outputs N", ylabel="share of the best (%)", xticks=(2048, 2560, 3072, 3584, 4096))
         (self.tile,) = ax.plot(self.outputs, self.outputs, ":", color=GREEN, lw=1.8, label="fixed tile")
-        (self.wave,) = ax.plot(self.outputs, self.outputs, "-", color=ORANGE, lw=1.2, label="and whole waves")
+        (self.wave,) = ax.plot(self.outputs, self.outputs, "-", color=ORANGE, lw=1.2, label="whole waves")
         (self.menu,) = ax.plot(self.outputs, self.outputs, "-", color=BLUE, lw=2.4, label="calibrated")
         (self.worst,) = ax.plot([1], [1], "s", color=ORANGE, ms=7)
         (self.here,) = ax.plot([1], [1], "o", color=BLUE, ms=8)
-        self.who, self.verdict = captions(ax, 2080, 65)
-        ax.legend(loc="lower right", frameon=True, framealpha=1, facecolor=PAPER, edgecolor=PAPER)
+        self.who, self.verdict = above(fig)
+        ax.legend(loc="lower center", frameon=True, framealpha=1, facecolor=PAPER, edgecolor=PAPER)
 
     @classmethod
     @cache
@@ -180,7 +180,9 @@ class Staircase:
         (self.top,) = ax.plot([1], [1], "s", color=ORANGE, ms=7)
         (self.here,) = ax.plot([1], [1], "o", color=BLUE, ms=8)
         self.who, self.verdict = captions(ax, 8, 4.9)
-        ax.legend(loc="lower right", frameon=True, framealpha=1, facecolor=PAPER, edgecolor=PAPER)
+        ax.legend(
+            loc="lower right", bbox_to_anchor=(0.93, 0), frameon=True, framealpha=1, facecolor=PAPER, edgecolor=PAPER
+        )
 
     def update(self, *, tiles, chip):
         one = chip_named(chip)
@@ -191,7 +193,7 @@ class Staircase:
         paid = gemm.rounds(tiles, one.sm)
         self.top.set_data([tiles], [waves])
         self.here.set_data([tiles], [paid])
-        self.who.set_text(f"{one.name}, {one.sm} SMs, {tiles} tiles")
+        self.who.set_text(f"{one.name}, {tiles} tiles")
         self.verdict.set_text(f"{many(int(waves), 'wave')}, {number(share, 4)} % filled")
         return (
             f"{many(tiles, 'tile')} on the {one.sm} SMs of {one.name}: {many(int(waves), 'wave')}, "
@@ -205,7 +207,7 @@ class AfterSharding:
 
     def setup(self, fig):
         names = [title for title, _ in SIZES]
-        ax = axes(fig, [0.2, 0.14, 0.4, 0.7], xscale="log", xlim=(1, 1024), ylim=(len(names) - 0.4, -0.6))
+        ax = axes(fig, [0.245, 0.14, 0.36, 0.7], xscale="log", xlim=(1, 1024), ylim=(len(names) - 0.4, -0.6))
         ax.set(xlabel="largest power of 2 in it", yticks=range(len(names)), yticklabels=names)
         log_ticks(ax, x=(1, 8, 128, 512))
         ax.grid(axis="y", visible=False)
@@ -244,14 +246,22 @@ class OnSilicon:
 
     def setup(self, fig):
         ax = axes(fig, [0.14, 0.14, 0.82, 0.82], xscale="log", xlim=(3.5, 180), ylim=(-60, self.most))
-        ax.set(xlabel="weights of the layer (millions)", ylabel="one token more costs (%)")
+        ax.set(xlabel="weights of the layer (millions)", ylabel="more time (%)")
         log_ticks(ax, x=(4, 8, 16, 32, 64, 128))
         ax.plot([3.5, 180], [0, 0], "-", color=MUTE, lw=1)
         (self.model,) = ax.plot([1], [1], "s", color=BLUE, markerfacecolor="none", ms=6, label="calibrated")
         (self.points,) = ax.plot([1], [1], "o", color=ORANGE, ms=5, label="measured")
         (self.middle,) = ax.plot([3.5, 180], [0, 0], "--", color=ORANGE, lw=1.3)
         self.who, self.verdict = captions(ax, 3.8, 108)
-        ax.legend(loc="lower right", ncols=2, frameon=True, framealpha=1, facecolor=PAPER, edgecolor=PAPER)
+        ax.legend(
+            loc="lower right",
+            bbox_to_anchor=(0.97, 0),
+            ncols=2,
+            frameon=True,
+            framealpha=1,
+            facecolor=PAPER,
+            edgecolor=PAPER,
+        )
 
     @classmethod
     @cache
@@ -278,7 +288,7 @@ class OnSilicon:
         one, lacking = chip_named(chip), (chip, dtype) == ("h200", "nvfp4")
         for artist in (self.model, self.points, self.middle):
             artist.set_visible(not lacking)
-        self.who.set_text(f"{one.name}, {TITLE[dtype]}, {edge + 1} tokens against {edge}")
+        self.who.set_text(f"{one.name}, {TITLE[dtype]}, {edge + 1} against {edge}")
         if lacking:
             self.verdict.set_text("no NVFP4 arithmetic")
             return f"{one.name} has no NVFP4 arithmetic, so there is nothing to compare with {edge} tokens."
@@ -287,13 +297,18 @@ class OnSilicon:
         self.model.set_data(weights, modelled)
         median, expected = self.medians(chip, dtype, edge)
         self.middle.set_ydata([median, median])
-        self.verdict.set_text(f"median: measured {signed(median)}, calibrated {signed(expected)}")
+        self.verdict.set_text(f"median {signed(median)}, calibrated {signed(expected)}")
         return (
             f"{one.name}, {TITLE[dtype]}, {edge + 1} tokens against {edge}: the time of {len(weights)} measured layers "
             f"with N and K from {self.low} to {self.high} changes by {signed(median)} in the median, from "
             f"{signed(measured.min())} to {signed(measured.max())}{off_the_figure(measured, self.most)}; the "
             f"calibrated model says {signed(expected)}."
         )
+
+
+def above(fig):
+    """Two lines of text over the axes: whose figure it is, and the verdict."""
+    return fig.text(0.03, 0.94, "", color=MUTE), fig.text(0.03, 0.875, "", color=INK)
 
 
 def off_the_figure(values, most):
@@ -350,7 +365,7 @@ class Frontier:
     designs = ((GATED, BLUE, "-", "o", "on the grid"), (OFF, ORANGE, "--", "s", "off the grid"))
 
     def setup(self, fig):
-        ax = axes(fig, [0.15, 0.16, 0.44, 0.64], xscale="log", yscale="log", xlim=(5, 1000), ylim=(500, 1.2e5))
+        ax = axes(fig, [0.19, 0.16, 0.4, 0.62], xscale="log", yscale="log", xlim=(5, 1000), ylim=(500, 1.2e5))
         ax.set(xlabel="tokens/s per user", ylabel="tokens/s per GPU")
         log_ticks(ax, x=(10, 100, 1000), y=(1000, 10000, 100000))
         self.lines = [
@@ -359,14 +374,14 @@ class Frontier:
         ]
         (self.here,) = ax.plot([1], [1], "o", color=PURPLE, markerfacecolor="none", ms=12, mew=2)
         ax.legend(loc="lower left")
-        side = axes(fig, [0.71, 0.16, 0.27, 0.64], xscale="log", xlim=(12, 6000), ylim=(-1, 5))
-        side.set(xlabel="tokens a step", ylabel="off the grid, more time (%)")
-        log_ticks(side, x=(16, 256, 4096))
+        side = axes(fig, [0.72, 0.16, 0.24, 0.62], xscale="log", xlim=(12, 6000), ylim=(-1, 5))
+        side.set(xlabel="tokens a step", title="off it: more time (%)")
+        side.title.set_fontsize(8)
+        log_ticks(side, x=(16, 128, 1024))
         side.plot([12, 6000], [0, 0], "-", color=BLUE, lw=1)
         (self.losses,) = side.plot(self.batches, self.batches, "--", marker="s", color=ORANGE, ms=4)
         (self.loss,) = side.plot([1], [1], "o", color=PURPLE, markerfacecolor="none", ms=12, mew=2)
-        self.who = fig.text(0.03, 0.94, "", color=MUTE)
-        self.verdict = fig.text(0.03, 0.87, "", color=INK)
+        self.who, self.verdict = above(fig)
 
     @staticmethod
     @cache
