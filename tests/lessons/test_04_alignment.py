@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lesson
-from cotune import count, gemm
+from cotune import count, gemm, silicon
 from cotune.chip import chip_named
 from cotune.config import model_named
 from cotune.teach.figures import alignment as scenes
@@ -144,6 +144,11 @@ def test_measured_steps_of_gb300(dtype, medians):
         weights, *_ = scenes.OnSilicon.rows("gb300", dtype, edge)
         assert len(weights) == 24
         assert scenes.OnSilicon.medians("gb300", dtype, edge)[0] == pytest.approx(median, abs=0.5)
+
+
+def test_the_tables_cannot_test_alignment():
+    table = silicon.gemm_table()
+    assert not (table["n"] % 128).any() and not (table["k"] % 128).any()
 
 
 def test_where_the_calibrated_model_is_right_and_where_wrong():
