@@ -5,7 +5,7 @@ All sizes may be numbers or arrays that broadcast. `time` is ideal: datasheet pe
 tiles and waves on the chip's SMs, with six parameters fitted on measurements.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -168,6 +168,50 @@ def model_layers(model, tp=1):
     return tuple(found)
 
 
+def fused_layers(model, tp=1):
+    """Return the `model_layers` of a dense Model with Q, K and V as one GEMM, as engines run them.
+
+    Raises ValueError for a model with routed experts: those run as grouped GEMMs, which `calibrated` does not cover.
+
+    >>> from cotune.config import model_named
+    >>> [(x.name, x.n, x.copies) for x in fused_layers(model_named("llama-3.1-8b"))][:2]
+    [('q, k and v', 6144, 32), ('o', 4096, 32)]
+    """
+    found = []
+    for layer in model_layers(model, tp):
+        if layer.part == "experts":
+            raise ValueError(f"{model.name} has routed experts, which run as grouped GEMMs; take a dense model")
+        if layer.name in ("k", "v") and found and found[-1].name in ("q", "q, k and v"):
+            before = found.pop()
+            layer = replace(before, name="q, k and v", n=before.n + layer.n)
+        found.append(layer)
+    return tuple(found)
+
+
+def wider(layers, factor):
+    """Return Linear layers of a twin `factor` times as wide and 1 / factor^2 as deep: as many weights in its layers.
+
+    layers : as `fused_layers` gives them; the head keeps its vocabulary, so it grows with the width.
+    Raises ValueError where a size or the number of layers would not be whole.
+
+    >>> wider((Linear("attention", "o", 4096, 4096, 32),), 2)
+    (Linear(part='attention', name='o', n=8192, k=8192, copies=8),)
+    """
+    factor, found = positive("factor", factor), []
+    for x in layers:
+        head = x.part == "head"
+        sizes = (x.n if head else x.n * factor, x.k * factor, x.copies if head else x.copies / factor**2)
+        if any(size != int(size) for size in sizes):
+            raise ValueError(f"factor {factor} leaves {x.name} not whole: {sizes[:2]} in {sizes[2]} layers")
+        found.append(Linear(x.part, x.name, *(int(size) for size in sizes)))
+    return tuple(found)
+
+
+def step_time(layers, tokens, chip, kernel="bf16"):
+    """Return the calibrated time in seconds of all Linear layers of one step, one kernel after the other."""
+    return sum(x.copies * calibrated(tokens, x.n, x.k, chip, kernel).total for x in layers)
+
+
 # --- tiles, waves, alignment, shape ---
 
 
@@ -292,6 +336,21 @@ def latency_floor(layers, kernels, fixed):
     1260
     """
     return positive("layers", layers) * positive("kernels", kernels) * positive("fixed", fixed)
+
+
+def floor_width(chip, kernel="bf16", kernels=4):
+    """Return the width H at which reading a layer's 12 H^2 weights takes as long as its kernels' fixed times.
+
+    12 H^2 b / bandwidth = kernels * fixed, so H = sqrt(kernels fixed bandwidth / (12 b)), with the fitted bandwidth
+    and the fitted fixed time of the kernel. A narrower layer spends more than half of a small step on what is fixed.
+
+    >>> round(floor_width("gb300", "bf16")), round(floor_width("gb300", "nvfp4"))
+    (1482, 3714)
+    """
+    chip, p = chip_named(chip), gemm_parameters(chip, kernel)
+    reached = p.bandwidth * chip.bandwidth
+    weights = 12 * format_named(KERNELS[kernel].b).bytes_per_element
+    return float(np.sqrt(positive("kernels", kernels) * p.fixed * reached / weights))
 
 
 def _plain(value):
@@ -440,3 +499,38 @@ def _planned(shape, r, kernel, p):
     rows, columns = np.array(menu, float)[which].T
     math, load, store, added = _on_the_sms(m, n, k, (rows, columns), parts, r)
     return math, load, memory, store, np.where(parts > 1, p.split or 0, 0) + added, rows, columns, parts
+
+
+def model_times(model, tokens, chip, kernel="bf16", *, logits=1, kept=count.KEPT, tp=1):
+    """Return the count.Breakdown of calibrated seconds of a Model's linear layers in one pass, on one of `tp` GPUs.
+
+    tokens : rows of every layer but the head, which has `logits` rows: 1 in prefill, all tokens in decode.
+    kernel : a key of KERNELS; parts named in `kept` run in BF16. Layers are those of `fused_layers`, and times of
+    kernels add; attention itself is not here.
+    Errors: ValueError for a model with routed experts, whose grouped GEMMs this model of one GEMM does not cover.
+
+    >>> from cotune.config import model_named
+    >>> found = model_times(model_named("llama-3.1-8b"), 16, "gb300", logits=16)
+    >>> round(found.total * 1e3, 2)  # ms; its 15 GB over 8 TB/s are 1.88
+    2.84
+    """
+    parts = {}
+    for one in fused_layers(model, tp):
+        rows, used = logits if one.part == "head" else tokens, "bf16" if one.part in kept else kernel
+        seconds = one.copies * calibrated(rows, one.n, one.k, chip, used).total
+        parts[one.part] = parts.get(one.part, 0) + seconds
+    return count.Breakdown(parts)
+
+
+def amdahl(share, speedup):
+    """Return how many times faster the whole gets when a `share` of its time gets `speedup` times faster.
+
+    1 / (1 - f + f / g), with f the share before the change and g the speed-up.
+
+    >>> amdahl(0.77, 2.0)  # attention takes 77% of the time, and becomes twice as fast
+    1.6260162601626016
+    """
+    share, speedup = positive("share", share), positive("speedup", speedup)
+    if np.any(np.asarray(share) > 1):
+        raise ValueError(f"share must be a part of the time, above 0 and at most 1, got {share}")
+    return 1 / (1 - share + share / speedup)

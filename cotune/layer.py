@@ -269,3 +269,21 @@ def time(found, chip):
         if np.all(np.asarray(kernel.work.flops) > 0):
             parts[kernel.part] = parts.get(kernel.part, 0) + roofline.time(kernel.work, chip, kernel.unit).total
     return Breakdown(parts)
+
+
+def attention_time(model, chip, tokens, prefix=0, *, batch=1, kv="bf16"):
+    """Return the ideal seconds of all attention of a Model, projections left out: its scores over the cache.
+
+    tokens, prefix, batch, kv : as in `kernels`. Times of kernels add.
+
+    >>> from cotune.config import model_named
+    >>> m = model_named("llama-3.1-8b")
+    >>> round(attention_time(m, "h100", 1, 8191) * 1e3, 2)  # ms: 1.07 GB of cache at 3.35 TB/s
+    0.32
+    """
+    total = 0
+    for one, many in Counter(model.layers).items():
+        if one.attention is not None:
+            *_, last = kernels(one, model.hidden, tokens, prefix, batch=batch, kv=kv)
+            total = total + many * roofline.time(last.work, chip, last.unit).total
+    return total

@@ -59,7 +59,7 @@ RULES = (
         INTRO,
         "First find where the time goes at your context length and service goal, then improve the largest share.",
         "Shares of the time do not add up where operations overlap.",
-        "Amdahl's speed-up 1 / (1 - p + p/s), when a share p of the time gets s times faster",
+        "Amdahl's speed-up 1 / (1 - f + f/g), when a share f of the time gets g times faster",
         "01_frontier",
     ),
     Rule(

@@ -229,6 +229,43 @@ def ideal(table):
     return Time(*limits)
 
 
+def speedups(chip, fast, slow="bfloat16"):
+    """Return the rows of dtype `fast` whose shape was measured as `slow` too, and how many times faster they are.
+
+    Returns (Table, array of latency of `slow` over latency of `fast`).
+
+    >>> table, ratio = speedups("gb300", "nvfp4")
+    >>> round(float(ratio[(table["m"] == 256) & (table["n"] == 4096) & (table["k"] == 4096)][0]), 2)  # nominally 6
+    1.03
+    """
+    quick, other = (gemm_table().where(chip=chip, dtype=d) for d in (fast, slow))
+    known = dict(zip(zip(*(other[size].tolist() for size in "mnk"), strict=True), other["latency"], strict=True))
+    shapes = list(zip(*(quick[size].tolist() for size in "mnk"), strict=True))
+    both = np.array([shape in known for shape in shapes], bool)
+    table = _table(quick.columns, {name: column[both] for name, column in quick.data.items()})
+    return table, np.array([known[shape] for shape in shapes if shape in known]) / table["latency"]
+
+
+def over_square(table):
+    """Return (time over that of the square of as many weights, N / K) of the rows of a table of GEMMs that have one.
+
+    A row is compared with the N = K = sqrt(N K) of the same chip, dtype and tokens, where that was measured.
+
+    >>> ratio, shape = over_square(gemm_table().where(chip="gb300", dtype="nvfp4", m=lambda m: m >= 512))
+    >>> round(float(np.median(ratio[shape == 1 / 16])), 2)  # K 16 times N: a long reduction
+    1.73
+    """
+    keys = list(zip(*(table[name].tolist() for name in ("chip", "dtype", "m", "n", "k")), strict=True))
+    times = dict(zip(keys, table["latency"].tolist(), strict=True))
+    found = []
+    for *kind, n, k in keys:
+        side = math.isqrt(n * k)
+        square = (*kind, side, side)
+        if side * side == n * k and n != k and square in times:
+            found.append((times[*kind, n, k] / times[square], n / k))
+    return tuple(np.array(found).reshape(-1, 2).T)
+
+
 DECODE_COLUMNS = (
     Column("gpu", "chip", chip_id),
     Column("kv_cache_dtype", "dtype", kv_dtype),

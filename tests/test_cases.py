@@ -8,11 +8,13 @@ import csv
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from cotune import gemm, roofline
+from cotune import count, gemm, roofline
 from cotune.chip import chip_named
-from cotune.formats import format_named
+from cotune.config import model_named
+from cotune.formats import format_named, matrix_bytes, quantize, scale_bytes
 from cotune.units import BITS_PER_BYTE, GIB, GIGA, MICRO, PETA, TERA
 
 CASES = (Path(__file__).parent / "data" / "cases.csv").read_text(encoding="utf-8").splitlines()
@@ -39,10 +41,22 @@ def where_ridge(intensity_of, chip, unit):
 
 def weight_parts(n, k, name):
     """Bytes of an N x K weight matrix: elements, block scales, both."""
-    f = format_named(name)
-    total = gemm.traffic(1, n, k, a=f, b=f, c=f).read_b
-    scales = n * k * f.scale_bits / f.block / BITS_PER_BYTE
+    total, scales = matrix_bytes(n, k, name), scale_bytes(n, k, name)
+    assert total == gemm.traffic(1, n, k, a=name, b=name, c=name).read_b
     return total - scales, scales, total
+
+
+def representable(name):
+    """The magnitudes that elements of a format can have, found by rounding many numbers; block scales are 1."""
+    largest = np.full((2048, 1), 6, np.float32)
+    values = np.concatenate([largest, np.linspace(0, 6, 2048 * 15, dtype=np.float32).reshape(2048, 15)], axis=1)
+    return tuple(np.unique(quantize(values, name, tensor_scale=1.0).elements.astype(float)).tolist())
+
+
+def unpadded(rows, step):
+    """The least K, in steps, whose scales fill whole tiles."""
+    plain, tiled = ([scale_bytes(rows, k, "nvfp4", padded=p) for k in range(step, 512, step)] for p in (False, True))
+    return step * (1 + next(i for i, (a, b) in enumerate(zip(plain, tiled, strict=True)) if a == b))
 
 
 def bits(name):
@@ -75,6 +89,14 @@ ANSWERS = {
     "nvfp4-02": lambda: bits("mxfp4"),
     "nvfp4-04": lambda: (bits("bf16") / bits("nvfp4"), bits("fp8") / bits("nvfp4")),
     "nvfp4-07": lambda: weight_parts(8192, 512, "nvfp4"),
+    "nvfp4-05": lambda: representable("nvfp4"),
+    "nvfp4-06": lambda: 2688 / quantize(np.full(16, 2688.0), "nvfp4").tensor_scale,
+    "nvfp4-09": lambda: unpadded(128, 16),
+    "nvfp4-10": lambda: (
+        count.weight_bytes(model_named("gpt-oss-120b"), "mxfp4", kept=(*count.KEPT, "attention")).total
+        * BITS_PER_BYTE
+        / count.parameters(model_named("gpt-oss-120b")).total
+    ),
     "nvfp4-14": lambda: tuple(GB300.peak(unit) / PETA for unit in ("bf16", "fp8", "fp4")),
     "W43": lambda: 58 * 256 * 3 * weight_parts(7168, 2048, "nvfp4")[2],
     "W45": lambda: 36 * 128 * 3 * weight_parts(2880, 2880, "mxfp4")[1],

@@ -9,18 +9,22 @@ from cotune.formats import FORMATS, Format, format_named, multiply_unit
 BITS = {
     "bf16": 16,
     "fp8": 8,
+    "fp8_e5m2": 8,
     "fp8_1x128": 8.25,
     "fp8_128x128": 8 + 32 / 16384,
     "mxfp8": 8.25,
+    "mxfp8_e5m2": 8.25,
     "mxfp4": 4.25,
     "nvfp4": 4.5,
 }
 UNITS = {
     "bf16": "bf16",
     "fp8": "fp8",
+    "fp8_e5m2": "fp8",
     "fp8_1x128": "fp8",
     "fp8_128x128": "fp8",
     "mxfp8": "fp8",
+    "mxfp8_e5m2": "fp8",
     "mxfp4": "fp4",
     "nvfp4": "fp4",
 }

@@ -48,6 +48,21 @@ class Draft:
 
 FIRST = Draft(layers=64, hidden=6144, ffn=4 * 6144, vocab=128 * 1024, format="bf16")
 GATED = replace(FIRST, ffn=8 * 6144 // 3, gated=True)  # since lesson 04; as many parameters as FIRST
+RUNGS = (3072, 4096, 6144, 8192, 12288)  # widths at which `rung` has whole layers
+
+
+def rung(hidden, format="bf16"):
+    """Return GATED at another width: L = 64 (6144 / H)^2 layers and H' = 8 H / 3, up to a multiple of 256.
+
+    The blocks keep their weights, up to that rounding; embedding and head grow with H.
+
+    >>> [rung(hidden).layers for hidden in RUNGS]
+    [256, 144, 64, 36, 16]
+    """
+    layers, rest = divmod(GATED.layers * GATED.hidden**2, hidden**2)
+    if rest:
+        raise ValueError(f"hidden must leave whole layers, such as one of {RUNGS}, got {hidden!r}")
+    return replace(GATED, layers=layers, hidden=hidden, ffn=int(gemm.padded(8 * hidden / 3, 256)), format=format)
 
 
 def operands(format):
@@ -82,14 +97,21 @@ def rates(draft, chip, tokens):
     return 1 / time, tokens / time
 
 
-def calibrated_step_time(draft, chip, tokens, tp=1):
+def calibrated_step_time(draft, chip, tokens, tp=1, *, kept=0):
     """Return the calibrated time in seconds of the linear layers of one step of `tokens`, cut over `tp` GPUs.
 
-    Times of kernels add. What the GPUs say to each other is left out, and so is what fusing kernels would save.
+    kept : so many blocks stay in BF16; the output head always does, as in published checkpoints. Times of kernels add.
+    What the GPUs say to each other is left out, and so is what fusing kernels would save.
     """
-    block = sum(gemm.calibrated(*size, chip, draft.format).total for size in draft.block(tokens, tp).values())
-    head = gemm.calibrated(tokens, gemm.shard(draft.vocab, tp), draft.hidden, chip, draft.format)
-    return draft.layers * block + head.total
+    if not 0 <= kept <= draft.layers:
+        raise ValueError(f"kept must be from 0 to the {draft.layers} blocks of the draft, got {kept}")
+
+    def block(kernel):
+        return sum(gemm.calibrated(*size, chip, kernel).total for size in draft.block(tokens, tp).values())
+
+    head = gemm.calibrated(tokens, gemm.shard(draft.vocab, tp), draft.hidden, chip, "bf16").total
+    wide = kept * block("bf16") if kept else 0
+    return (draft.layers - kept) * block(draft.format) + wide + head
 
 
 def calibrated_rates(draft, chip, tokens, tp=1):
