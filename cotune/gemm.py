@@ -262,6 +262,22 @@ def wave_efficiency(tiles, sms):
     return positive("tiles", tiles) / (sms * waves(tiles, sms))
 
 
+def rounds(tiles, sms):
+    """Return the rounds that persistent kernels pay for so many tiles: max(1, w + TAIL (ceil(w) - w)), w = tiles / sms.
+
+    They start the next work early, so that only TAIL of a last wave's idle time is lost; `waves` pays all of it.
+    TAIL belongs to the calibrated model: an assumption that fits the measurements, not a property of a chip.
+
+    >>> round(rounds(109, 108), 3), waves(109, 108)
+    (1.257, 2.0)
+    """
+    return _plain(_rounds(np.asarray(positive("tiles", tiles)) / positive("sms", sms)))
+
+
+def _rounds(share):
+    return np.maximum(1, share + TAIL * (np.ceil(share) - share))
+
+
 def alignment(size):
     """Return the largest power of two that divides a whole size.
 
@@ -446,11 +462,11 @@ def _on_the_sms(m, n, k, tile, splits, r):
     """Seconds of math, load, store and of adding up split parts, for tiles padded to whole ones."""
     rows, columns = tile
     share = np.ceil(m / rows) * np.ceil(n / columns) * splits / r.sms
-    rounds = np.maximum(1, share + TAIL * (np.ceil(share) - share))
-    steps = rounds * np.ceil(k / (splits * DEPTH)) * DEPTH
+    paid = _rounds(share)
+    steps = paid * np.ceil(k / (splits * DEPTH)) * DEPTH
     math = steps * (2 * rows * columns / r.math)
     load = steps * ((rows * r.a + columns * r.b) / r.load)
-    store = rounds * (rows * columns * r.c / r.store)
+    store = paid * (rows * columns * r.c / r.store)
     added = np.where(splits > 1, m * n * splits * (PARTIAL_BYTES / (r.load * r.sms)), 0)
     return math, load, store, added
 
