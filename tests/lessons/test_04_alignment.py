@@ -56,10 +56,10 @@ def test_the_fixed_tile_peaks_where_figure_5_does():
         assert (scenes.Sawtooth.outputs[full == 100] % columns == 0).all()
 
 
-def test_low_precision_peaks_at_multiples_of_256():
-    assert (peaks("nvfp4") % 256 == 0).all()
-    assert (peaks("bf16") % 128 == 0).all()
-    assert (peaks("bf16") % 256 != 0).any()
+def test_the_calibrated_rate_peaks_at_multiples_of_128():
+    for kernel in ("bf16", "nvfp4"):
+        assert (peaks(kernel) % 128 == 0).all()
+        assert (peaks(kernel) % 256 != 0).any()
 
 
 def test_the_menu_softens_the_sawtooth_and_a_wide_layer_is_faster():
@@ -156,7 +156,7 @@ def test_where_the_calibrated_model_is_right_and_where_wrong():
         seen, told = scenes.OnSilicon.medians("gb300", "bfloat16", edge)
         assert abs(seen - told) < 2
     seen, told = scenes.OnSilicon.medians("gb300", "nvfp4", 128)
-    assert told < seen / 2
+    assert told < seen - 7
     seen, told = scenes.OnSilicon.medians("gb300", "fp8_block", 128)
     assert abs(seen) < 1 and told > 5
 
