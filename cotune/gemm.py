@@ -202,7 +202,7 @@ def wider(layers, factor):
         head = x.part == "head"
         sizes = (x.n if head else x.n * factor, x.k * factor, x.copies if head else x.copies / factor**2)
         if any(size != int(size) for size in sizes):
-            raise ValueError(f"factor {factor} leaves {x.name} with {sizes[:2]} in {sizes[2]} layers, not whole numbers")
+            raise ValueError(f"factor {factor} leaves {x.name} not whole: {sizes[:2]} in {sizes[2]} layers")
         found.append(Linear(x.part, x.name, *(int(size) for size in sizes)))
     return tuple(found)
 
@@ -329,7 +329,7 @@ def floor_width(chip, kernel="bf16", kernels=4):
     and the fitted fixed time of the kernel. A narrower layer spends more than half of a small step on what is fixed.
 
     >>> round(floor_width("gb300", "bf16")), round(floor_width("gb300", "nvfp4"))
-    (1483, 3714)
+    (1482, 3714)
     """
     chip, p = chip_named(chip), gemm_parameters(chip, kernel)
     reached = p.bandwidth * chip.bandwidth
