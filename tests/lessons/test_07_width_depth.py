@@ -226,6 +226,14 @@ def test_narrow_formats_slow_the_small_model_down():
     layers = gemm.fused_layers(model_named("qwen3-0.6b"))
     now, fp8, nvfp4 = (gemm.step_time(layers, 1, "gb300", f) for f in ("bf16", "fp8", "nvfp4"))
     assert now < nvfp4 < fp8
+    measured, many = scenes.small_layers(tokens=1)
+    assert many >= 10 and 1 < measured["nvfp4"] < measured["fp8"] < 1.6
+
+
+def test_one_token_in_bf16_is_where_the_model_fails():
+    measured, model, _ = scenes.ratio_of_sizes("gb300", "high", 1)
+    assert measured == pytest.approx(16 * 7.2 / 25.0, rel=0.02)
+    assert model < 0.7 * measured
 
 
 def test_no_answer_stands_in_the_lesson(shown):

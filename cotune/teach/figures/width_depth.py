@@ -33,7 +33,7 @@ from cotune.teach.running_case import (
     step_time,
 )
 from cotune.teach.svg import BLUE, GREEN, INK, MUTE, ORANGE, PAPER, PURPLE
-from cotune.units import GIGA, KILO, MICRO, MILLI
+from cotune.units import GIGA, KILO, MICRO, MILLI, TERA
 
 KERNELS_PER_LAYER = 4  # QKV, attention output, FFN-1, FFN-2
 PUBLISHED = (
@@ -172,7 +172,7 @@ class LayerSplit:
             self.labels[row].set_text(f"{number(total / MICRO)} µs, {self.said[bound]}")
             found.append((hidden, grouped["fixed"] / total * 100, total / MICRO, self.said[bound]))
         half = gemm.floor_width(chip, format)
-        self.verdict.set_text(f"{chip.name}, {TITLE[format]}: H* = {number(half)}")
+        self.verdict.set_text(f"{chip.name}, {TITLE[format]}: H* = {number(half, 4)}")
         said = "; ".join(f"H = {h}: {number(share)} % of {number(us)} µs ({bound})" for h, share, us, bound in found)
         return (
             f"{chip.name}, {TITLE[format]}, {many(tokens, 'token')}. Fixed share of one layer, and what its work waits "
@@ -385,12 +385,13 @@ def rung_rows():
 
 
 def fitted_rows():
-    """Chip and format, fixed time in µs, bandwidth in percent of the datasheet, and the width where they are equal."""
+    """Chip and format, fixed time in µs, bandwidth reached in TB/s, and the width at which a layer is half fixed."""
     rows = []
     for chip, kernel in itertools.product(("gb300", "b200", "h200"), ("bf16", "fp8", "nvfp4")):
         if chip_named(chip).figure(kernel).value is not None:
             p, width = gemm_parameters(chip, kernel), gemm.floor_width(chip, kernel)
-            numbers = [number(p.fixed / MICRO), number(p.bandwidth * 100), number(width, 4)]
+            reached = p.bandwidth * chip_named(chip).bandwidth
+            numbers = [number(p.fixed / MICRO), number(reached / TERA), number(width, 4)]
             rows.append([f"{chip_named(chip).name}, {TITLE[kernel]}", *numbers])
     return rows
 
@@ -406,6 +407,21 @@ def ffn_ratio(kernel, tokens):
         return sum(gemm.calibrated(*pair[name], "gb300", kernel).total for name in ("FFN-1", "FFN-2"))
 
     return 64 * one(1024) / (4 * one(4096))
+
+
+def small_layers(tokens, most=5e6, least=512):
+    """Median measured time of small layers on GB300 over that in BF16: {dtype: ratio}, and how many layers.
+
+    most : weights of a layer; least : smallest N and K that count.
+    """
+    table = silicon.gemm_table().where(chip="gb300", m=tokens, n=lambda n: n >= least, k=lambda k: k >= least)
+    table = {dtype: table.where(dtype=dtype) for dtype in ("bfloat16", "fp8", "nvfp4")}
+    times = {
+        dtype: {(n, k): t for n, k, t in zip(rows["n"], rows["k"], rows["latency"], strict=True) if n * k <= most}
+        for dtype, rows in table.items()
+    }
+    base = times.pop("bfloat16")
+    return {d: float(np.median([t / base[size] for size, t in found.items()])) for d, found in times.items()}, len(base)
 
 
 # ------------------------------------------------------------------ what the reader can move
