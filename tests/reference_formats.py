@@ -41,7 +41,8 @@ def codes(values, name):
     table = MAGNITUDES[name]
     finite = table[np.isfinite(table)]
     middles = (finite[1:] + finite[:-1]) / 2
-    size = np.abs(values.astype(np.float64))
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        size = np.abs(values.astype(np.float64))
     code = np.searchsorted(middles, size, side="left")
     tied = (code < middles.size) & (size == middles[np.minimum(code, middles.size - 1)])
     code = np.where(tied & (code % 2 == 1), code + 1, code)

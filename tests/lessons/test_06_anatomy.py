@@ -11,7 +11,7 @@ from cotune import count, layer, silicon
 from cotune.config import model_named
 from cotune.teach.figures import anatomy as scenes
 from cotune.teach.grade import exercise_named, mark
-from cotune.teach.running_case import FIRST, as_model, decode_rates, most_requests
+from cotune.teach.running_case import GATED, as_model, decode_rates, most_requests
 
 
 @pytest.fixture(scope="module")
@@ -80,16 +80,16 @@ def test_fp8_cache_saves_less_than_half_the_time():
 
 
 def test_fewer_kv_heads_let_more_requests_in():
-    fits = {h: most_requests(as_model(FIRST, h), "gb300", 8192) for h in (48, 8, 4)}
+    fits = {h: most_requests(as_model(GATED, h), "gb300", 8192) for h in (48, 8, 4)}
     assert fits[48] < 32 <= fits[8] < fits[4]
     assert (
-        decode_rates(as_model(FIRST, 8), "gb300", 32, 8192)[0] > decode_rates(as_model(FIRST, 48), "gb300", 32, 8192)[0]
+        decode_rates(as_model(GATED, 8), "gb300", 32, 8192)[0] > decode_rates(as_model(GATED, 48), "gb300", 32, 8192)[0]
     )
-    assert 0 < most_requests(as_model(FIRST, 8), "gb300", 131072) < 10
+    assert 0 < most_requests(as_model(GATED, 8), "gb300", 131072) < 10
 
 
 def test_what_fits_really_fits():
-    model = as_model(FIRST, 8)
+    model = as_model(GATED, 8)
     most = most_requests(model, "gb300", 8192)
     held = count.weight_bytes(model).total + most * count.kv_bytes(model, 8192).total
     assert held <= 298.01e9 < held + 1.1 * count.kv_bytes(model, 8192).total

@@ -10,7 +10,7 @@ from cotune.config import model_named
 from cotune.teach.explorer import choice, slider
 from cotune.teach.figures.parts import axes, captions, chip_choice, guess_marks, log_ticks, many, move_marks
 from cotune.teach.prose import number
-from cotune.teach.running_case import FIRST, as_model, decode_rates, most_requests
+from cotune.teach.running_case import GATED, as_model, decode_rates, most_requests
 from cotune.teach.svg import BLUE, GREEN, INK, MUTE, ORANGE, PAPER, PURPLE
 from cotune.units import GIGA, KIB, KILO, MEGA, MICRO, TERA
 
@@ -319,15 +319,15 @@ class Frontier:
     @cache
     def curve(heads, chip, context):
         """Both rates over all batches; kept, since two of the three curves stay as the third one moves."""
-        return decode_rates(as_model(FIRST, heads), chip, Frontier.batches, context)
+        return decode_rates(as_model(GATED, heads), chip, Frontier.batches, context)
 
     def update(self, *, batch, kv_heads, context, chip):
         for heads, line in self.lines.items():
-            model = as_model(FIRST, heads)
+            model = as_model(GATED, heads)
             fits = self.batches <= most_requests(model, chip, context)
             user, gpu = self.curve(heads, chip, context)
             line.set_data(user[fits], gpu[fits])
-        model = as_model(FIRST, kv_heads)
+        model = as_model(GATED, kv_heads)
         user, gpu = decode_rates(model, chip, batch, context)
         most, one = most_requests(model, chip, context), count.kv_bytes(model, context).total
         self.here.set_data([user], [gpu])

@@ -1,13 +1,13 @@
 """Exercises and quiz of lesson 06. Right answers are computed here from cotune, never typed."""
 
-from cotune import count, layer
+from cotune import count, gemm, layer
 from cotune.chip import chip_named
 from cotune.config import model_named
 from cotune.model import Dense, Full, Layer, Model
 from cotune.teach.grade import numeric, within
 from cotune.teach.prose import number
 from cotune.teach.quiz import Question
-from cotune.teach.running_case import FIRST, HEAD_DIM, as_model, most_requests
+from cotune.teach.running_case import GATED, HEAD_DIM, as_model, most_requests
 from cotune.units import GIB
 
 GB300 = chip_named("gb300")
@@ -80,9 +80,9 @@ def _copies():
 
 
 def _heads():
-    heads = FIRST.hidden // HEAD_DIM
+    heads = GATED.hidden // HEAD_DIM
     most = max(
-        h for h in range(1, heads + 1) if heads % h == 0 and most_requests(as_model(FIRST, h), GB300, 131072) >= 16
+        h for h in range(1, heads + 1) if heads % h == 0 and most_requests(as_model(GATED, h), GB300, 131072) >= 16
     )
     return within(
         "anatomy-6",
@@ -101,6 +101,7 @@ EXERCISES = {e.id: e for e in (_cache(), _experts(), _slip(), _longest(), _copie
 def _quiz():
     model = model_named("gpt-oss-120b")
     first, slope = count.kv_bytes_first_token(model).total, count.kv_bytes_per_token(model).total
+    part = gemm.shard(14336, 32)
     return (
         Question(
             "What do fewer KV heads (grouped queries) change?",
@@ -122,17 +123,14 @@ def _quiz():
             1,
         ),
         Question(
-            "Looking back at lesson 02: with grouped queries, a sequence's cache is read once per decoded token. On "
-            "which side of the ridge does that work lie?",
+            "Looking back at lesson 04: an FFN of 14,336 columns is cut over 32 GPUs, and tiles are 128 wide. Which "
+            "share of the tiles' columns does a GPU compute for nothing?",
             (
-                (
-                    "left: memory-bound",
-                    "A few FLOP per byte, for any batch: each request reads a cache of its own.",
-                ),
-                ("right: compute-bound", "That would need hundreds of FLOP for each byte of the cache."),
-                ("it depends on the batch", "More requests bring more caches; they share no bytes."),
+                ("none", "14,336 is a multiple of 128; is the part of one GPU?"),
+                (f"an eighth: {part} columns take 4 tiles", f"{part} / 512 = {number(part / 512)}."),
+                ("a half", "Half of the last tile is empty, and it is one of four."),
             ),
-            0,
+            1,
         ),
     )
 
