@@ -114,7 +114,7 @@ class ProductError:
         (self.here,) = ax.plot([16], [1], "o", color=INK, markerfacecolor="none", ms=13, mew=2)
         (self.wide,) = ax.plot([14, 146], [1, 1], ":", color=GREEN, lw=2, label="MXFP8")
         self.who, self.verdict = captions(ax, 15, 23)
-        ax.legend(loc="lower right", bbox_to_anchor=(1, 0.23), fontsize=8)
+        ax.legend(loc="lower left", bbox_to_anchor=(0.02, 0.22), fontsize=8)
 
     def update(self, *, data, scale, block, rotation):
         for (kind, turned), line in self.lines.items():
@@ -204,12 +204,11 @@ class WholeModel:
     @staticmethod
     @cache
     def times(model, phase, format, context, batch, chip):
-        """Seconds of the rows. Prefill reads `context` tokens of one request; decode makes one token for each."""
-        tokens, logits = (context, 1) if phase == "prefill" else (batch, batch)
-        found = gemm.model_times(model, tokens, chip, WholeModel.kernels[format], logits=logits).parts
+        """Seconds of the rows. Prefill reads `context` tokens of each request; decode makes one token for each."""
+        new, before = (context, 0) if phase == "prefill" else (1, context - 1)
+        found = gemm.model_times(model, batch * new, chip, WholeModel.kernels[format], logits=batch).parts
         kept = sum(found[part] for part in found if part in KEPT)
-        seen = (context, 0, 1) if phase == "prefill" else (1, context - 1, batch)
-        attention = layer.attention_time(model, chip, *seen[:2], batch=seen[2], kv=format)
+        attention = layer.attention_time(model, chip, new, before, batch=batch, kv=format)
         return sum(found.values()) - kept, kept, attention
 
     def update(self, *, model, phase, format, context, batch, chip):
@@ -224,9 +223,8 @@ class WholeModel:
         faster, title = sum(before) / sum(now), TITLE[format]
         self.who.set_text(f"{name}, {phase}, {chip_named(chip).name}")
         self.verdict.set_text(f"{title}: {number(sum(now) / MILLI)} ms, {number(faster)} times faster than BF16")
-        work = f"reads {tokens_short(context)} tokens"
-        if phase == "decode":
-            work = f"makes a token for each of {many(batch, 'request')} at {tokens_short(context)}"
+        done = "reads a prompt" if phase == "prefill" else "makes a token"
+        work = f"{done} for each of {many(batch, 'request')} at {tokens_short(context)}"
         return (
             f"{chip_named(chip).name}, {name} in {title} {work} in {number(sum(now) / MILLI)} ms, against "
             f"{number(sum(before) / MILLI)} ms in BF16: {number(faster)} times faster. Linear layers get "

@@ -148,7 +148,7 @@ class LayerSplit:
 
     def setup(self, fig):
         rows = len(SPLIT_WIDTHS)
-        ax = axes(fig, [0.15, 0.17, 0.56, 0.66], xlim=(0, 100), ylim=(rows - 0.5, -0.5))
+        ax = axes(fig, [0.15, 0.17, 0.58, 0.6], xlim=(0, 100), ylim=(rows - 0.5, -0.5))
         ax.set(xlabel="share of the layer's time (%)", yticks=range(rows), yticklabels=SPLIT_WIDTHS, ylabel="width H")
         ax.grid(axis="y", visible=False)
         self.bars = [
@@ -157,7 +157,7 @@ class LayerSplit:
         ]
         self.labels = [ax.text(103, row, "", color=INK, va="center", fontsize=8) for row in range(rows)]
         self.verdict = fig.text(0.05, 0.9, "", color=INK)
-        ax.legend(loc="lower right", bbox_to_anchor=(1.55, 1.0), ncols=3, fontsize=8, handlelength=1.2)
+        ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=3, fontsize=8, handlelength=1.2)
 
     def update(self, *, tokens, format, chip):
         chip, found = chip_named(chip), []
@@ -169,7 +169,7 @@ class LayerSplit:
             for bars, seconds in zip(self.bars, grouped.values(), strict=True):
                 bars[row].set(x=left, width=seconds / total * 100)
                 left += seconds / total * 100
-            self.labels[row].set_text(f"{number(total / MICRO)} µs, {self.said[bound]}")
+            self.labels[row].set_text(f"{number(total / MICRO)} µs\n{self.said[bound]}")
             found.append((hidden, grouped["fixed"] / total * 100, total / MICRO, self.said[bound]))
         half = gemm.floor_width(chip, format)
         self.verdict.set_text(f"{chip.name}, {TITLE[format]}: H* = {number(half, 4)}")
@@ -216,7 +216,7 @@ class Twins:
         self.rests = ax.barh(range(3), [1] * 3, height=0.4, color=ORANGE, edgecolor=PAPER, label="the rest")
         self.labels = [ax.text(1, row, "", color=INK, va="center", fontsize=8) for row in range(3)]
         self.who = fig.text(0.05, 0.9, "", color=MUTE)
-        ax.legend(loc="lower right", bbox_to_anchor=(1.03, 1.0), ncols=2, fontsize=8)
+        ax.legend(loc="lower right", bbox_to_anchor=(0.9, 0), fontsize=8)
 
     def update(self, *, model, format, tokens, chip):
         m, kernel, found = of_name(model), gemm_parameters(chip, format), []
