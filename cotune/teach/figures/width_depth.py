@@ -169,7 +169,7 @@ class LayerSplit:
             for bars, seconds in zip(self.bars, grouped.values(), strict=True):
                 bars[row].set(x=left, width=seconds / total * 100)
                 left += seconds / total * 100
-            self.labels[row].set_text(f"{number(total / MICRO)} µs\n{self.said[bound]}")
+            self.labels[row].set_text(f"{number(total / MICRO)} µs")
             found.append((hidden, grouped["fixed"] / total * 100, total / MICRO, self.said[bound]))
         half = gemm.floor_width(chip, format)
         self.verdict.set_text(f"{chip.name}, {TITLE[format]}: H* = {number(half, 4)}")
@@ -189,7 +189,7 @@ class LayerSplit:
         return said_lacking(chip, format)
 
 
-TWINS = ((0.5, "half the width\n4 x the layers"), (1, "as published"), (2, "twice the width\n1/4 the layers"))
+TWINS = ((0.5, "width / 2"), (1, "published"), (2, "width × 2"))
 
 
 def dense(model):
