@@ -23,6 +23,7 @@ class Format:
     unit         : which peak of a chip multiplies it: "bf16", "fp8" or "fp4"
     element      : the type of one element, as ml_dtypes calls it; "" for formats that `quantize` does not emulate
     scale        : the type of a block scale, as ml_dtypes calls it; "" where there is none
+    block_rows   : rows that a block spans; its other side, along K, is block / block_rows
     """
 
     name: str
@@ -33,6 +34,7 @@ class Format:
     unit: str
     element: str = ""
     scale: str = ""
+    block_rows: int = 1
 
     @property
     def bits_per_element(self):
@@ -52,7 +54,7 @@ FORMATS = {
         Format("fp8", "FP8", 8, 0, 1, "fp8", "float8_e4m3fn"),
         Format("fp8_e5m2", "FP8 E5M2", 8, 0, 1, "fp8", "float8_e5m2"),
         Format("fp8_1x128", "FP8, FP32 scale per 128", 8, 32, 128, "fp8"),
-        Format("fp8_128x128", "FP8, FP32 scale per 128x128", 8, 32, 128 * 128, "fp8"),
+        Format("fp8_128x128", "FP8, FP32 scale per 128x128", 8, 32, 128 * 128, "fp8", block_rows=128),
         Format("mxfp8", "MXFP8", 8, 8, 32, "fp8", "float8_e4m3fn", "float8_e8m0fnu"),
         Format("mxfp8_e5m2", "MXFP8 E5M2", 8, 8, 32, "fp8", "float8_e5m2", "float8_e8m0fnu"),
         Format("mxfp4", "MXFP4", 4, 8, 32, "fp4", "float4_e2m1fn", "float8_e8m0fnu"),
@@ -91,7 +93,7 @@ def multiply_unit(a, b):
 
 # --- bytes of a matrix, and the dimensions that fit ---
 
-SCALE_TILE = (128, 4)  # rows x scales: kernels of block formats read scales in whole tiles of this size
+SCALE_TILE = (128, 4)  # rows x scales: kernels of block formats read scales of 8 bits in whole tiles of this size
 
 
 def legal(k, format):
@@ -100,15 +102,16 @@ def legal(k, format):
     >>> legal(2880 // 8, "nvfp4"), legal(2880 // 4, "nvfp4")  # gpt-oss' experts, cut over 8 and over 4 GPUs
     (False, True)
     """
-    fits = np.asarray(positive("k", k)) % format_named(format).block == 0
+    f = format_named(format)
+    fits = np.asarray(positive("k", k)) % (f.block // f.block_rows) == 0
     return bool(fits) if fits.ndim == 0 else fits
 
 
 def scale_bytes(rows, k, format, *, padded=False):
     """Return the bytes of the block scales of a rows x K matrix with blocks along K.
 
-    padded : as kernels read them, in whole tiles of 128 rows by 4 scales. NVFP4 needs rows in steps of 128 and K in
-    steps of 64 to fill them.
+    padded : as kernels read those of NVFP4, MXFP4 and MXFP8, in whole tiles of 128 rows by 4 scales. NVFP4 needs rows
+    in steps of 128 and K in steps of 64 to fill them.
     Raises ValueError where K is not a whole number of blocks.
     Source of the tile: NVIDIA, cuBLAS 12.9, "1D Block Scaling Factors Layout".
 
@@ -117,10 +120,10 @@ def scale_bytes(rows, k, format, *, padded=False):
     """
     f = format_named(format)
     rows, k = np.asarray(positive("rows", rows)), np.asarray(positive("k", k))
-    if not np.all(k % f.block == 0):
-        raise ValueError(f"k must be a multiple of {f.block}, the block of {f.title}, got {k}")
-    columns = k / f.block
-    if padded and f.scale_bits:
+    if not np.all(legal(k, f)):
+        raise ValueError(f"k must be a multiple of {f.block // f.block_rows}, the block of {f.title}, got {k}")
+    rows, columns = np.ceil(rows / f.block_rows), k * f.block_rows / f.block
+    if padded and f.scale_bits == BITS_PER_BYTE:
         rows, columns = (np.ceil(size / step) * step for size, step in zip((rows, columns), SCALE_TILE, strict=True))
     found = rows * columns * f.scale_bits / BITS_PER_BYTE
     return float(found) if np.ndim(found) == 0 else found
@@ -256,7 +259,7 @@ def _check_rng(rounding, rng):
 
 def _floats(values):
     """The values as an array of floats, refusing anything else: numbers of a list may be ints by accident."""
-    if not isinstance(values, np.ndarray):
+    if not isinstance(values, np.ndarray) or isinstance(values, np.ma.MaskedArray):  # a mask would be lost
         raise TypeError(f"values must be a numpy array of floats, got {type(values).__name__}")
     if values.dtype.kind != "f" and values.dtype.name != "bfloat16":
         raise TypeError(f"values must be floats, got an array of {values.dtype}")

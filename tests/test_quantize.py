@@ -259,6 +259,10 @@ GOOD = np.ones((4, 32), np.float32)
         (lambda: quantize(np.float32(1), "nvfp4"), "values must be a numpy array of floats"),
         (lambda: quantize(np.array(1.0), "bf16"), "values must have an axis"),
         (lambda: quantize([1.0] * 16, "nvfp4"), "values must be a numpy array of floats, got list"),
+        (
+            lambda: quantize(np.ma.masked_less(GOOD, 2), "nvfp4"),
+            "values must be a numpy array of floats, got MaskedArray",
+        ),
         (lambda: quantize(np.ones(16, int), "nvfp4"), "values must be floats, got an array of int64"),
         (lambda: quantize(np.ones(16, complex), "nvfp4"), "values must be floats, got an array of complex128"),
         (lambda: quantize(np.ones(16, bool), "nvfp4"), "values must be floats, got an array of bool"),
@@ -331,6 +335,28 @@ def test_legal_dimensions():
     assert [legal(2880 // tp, "mxfp4") for tp in (1, 2, 4)] == [True, True, False]
     assert legal(np.array([16, 17]), "nvfp4").tolist() == [True, False]
     assert legal(7, "bf16") and matrix_bytes(7, 7, "bf16") == 98
+
+
+def test_square_blocks():
+    """DeepSeek-V3's FP8 weights: an FP32 scale for 128 x 128, started anew at an edge; none of it is padded."""
+    assert scale_bytes(2048, 7168, "fp8_128x128") == 16 * 56 * 4 == scale_bytes(2048, 7168, "fp8_128x128", padded=True)
+    assert scale_bytes(576, 7168, "fp8_128x128") == 5 * 56 * 4  # its latent projection
+    assert scale_bytes(256, 256, "fp8_1x128", padded=True) == 256 * 2 * 4
+    assert legal(7168, "fp8_128x128") and not legal(576, "fp8_128x128")
+
+
+def test_big_endian_and_reversed_values():
+    values = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
+    for other in (values.astype(">f4"), values[:, ::-1][:, ::-1], np.asfortranarray(values)):
+        assert np.array_equal(dequantize(quantize(other, "nvfp4")), dequantize(quantize(values, "nvfp4")))
+
+
+def test_rows_that_do_not_end_with_a_chunk():
+    values = np.random.default_rng(0).standard_normal((3, 2 * formats.CHUNK + 16)).astype(np.float32)
+    q = quantize(values, "nvfp4")
+    codes, scales = reference.nvfp4(values.reshape(-1), q.tensor_scale)
+    assert np.array_equal(raw(q.elements).reshape(-1), codes) and np.array_equal(raw(q.scales).reshape(-1), scales)
+    assert np.array_equal(dequantize(quantize(values.T, "nvfp4", 0)), dequantize(q).T)
 
 
 def test_the_experts_of_deepseek_v3():
