@@ -89,6 +89,15 @@ def test_nvfp4_is_bit_exact(tensor_scale, huge):
     assert np.array_equal(dequantize(q).reshape(-1, 16), back)
 
 
+def test_a_tensor_scale_stays_a_normal_number():
+    """Else its own rounding would be coarse, or it would be 0."""
+    values = np.full(16, 2.0**-130, np.float32)
+    q = quantize(values, "nvfp4")
+    assert q.tensor_scale == 2.0**-126
+    assert dequantize(q) == pytest.approx(values, rel=0.1)
+    assert quantize(np.zeros(16, np.float32), "nvfp4").tensor_scale == 1
+
+
 def test_nvfp4_uses_all_block_scales():
     rng = np.random.default_rng(3)
     values = rng.standard_normal(MILLION).astype(np.float32) * np.repeat(2.0 ** rng.uniform(-20, 0, MILLION // 16), 16)
