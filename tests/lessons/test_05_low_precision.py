@@ -104,11 +104,11 @@ def test_whole_models_gain_as_the_lesson_says():
     linear = [
         scenes.WholeModel.times(model_named("qwen3-0.6b"), "decode", f, 8192, 16, "gb300")[0] for f in ("bf16", "nvfp4")
     ]
-    assert linear[0] < linear[1]
-    assert 2.8 < whole("llama-3.1-405b", "decode", "nvfp4") < 3.4
+    assert linear[0] < linear[1] and whole("qwen3-0.6b", "decode", "nvfp4") > 1
+    assert 3 < whole("llama-3.1-405b", "decode", "nvfp4") < 3.4
     assert whole("llama-3.1-405b", "prefill", "nvfp4") < 3
     gained = (whole("llama-3.1-8b", "decode", f) - 1 for f in ("fp8", "nvfp4"))
-    assert 0.4 < next(gained) / next(gained) < 0.7
+    assert 0.4 < next(gained) / next(gained) < 0.5
 
 
 def test_the_running_case_gains_as_the_lesson_says():

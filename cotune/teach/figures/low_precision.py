@@ -127,7 +127,7 @@ class ProductError:
         name = next((f.title for f in FORMATS.values() if f.name == scale and f.block == block), "no format of its own")
         self.who.set_text(f"{quantizing.DATA[data]}: {name}")
         self.verdict.set_text(f"{number(chosen)} % off" + (", rotated" if rotation == "on" else ""))
-        effect = "lowers" if turned < plain else "raises"
+        effect = "lowers" if turned < 0.98 * plain else "raises" if turned > 1.02 * plain else "hardly changes"
         return (
             f"Four-bit elements, scale {self.kinds[scale][0]} for every {block} ({name}), activations with "
             f"{quantizing.DATA[data]}: the product is {number(plain)} % off without a rotation, {number(turned)} % "
@@ -227,9 +227,9 @@ class WholeModel:
         work = f"{done} for each of {many(batch, 'request')} at {tokens_short(context)}"
         return (
             f"{chip_named(chip).name}, {name} in {title} {work} in {number(sum(now) / MILLI)} ms, against "
-            f"{number(sum(before) / MILLI)} ms in BF16: {number(faster)} times faster. Linear layers get "
-            f"{number(before[0] / now[0])} times faster (calibrated), attention {number(before[2] / now[2])} times "
-            f"(ideal), and what is kept in BF16 takes {number(now[1] / sum(now) * 100)} % of what is left."
+            f"{number(sum(before) / MILLI)} ms in BF16: {number(faster)} times faster. The linear layers' speed-up is "
+            f"{number(before[0] / now[0])} (calibrated), that of attention {number(before[2] / now[2])} (ideal), and "
+            f"what is kept in BF16 takes {number(now[1] / sum(now) * 100)} % of what is left."
         )
 
 
