@@ -214,8 +214,12 @@ def wider(layers, factor):
 
 
 def step_time(layers, tokens, chip, kernel="bf16"):
-    """Return the calibrated time in seconds of all Linear layers of one step, one kernel after the other."""
-    return sum(x.copies * calibrated(tokens, x.n, x.k, chip, kernel).total for x in layers)
+    """Return the calibrated time in seconds of all Linear layers of one step, one kernel after the other.
+
+    The output head stays in BF16, as in published checkpoints.
+    """
+    kernels = {"head": "bf16"}
+    return sum(x.copies * calibrated(tokens, x.n, x.k, chip, kernels.get(x.part, kernel)).total for x in layers)
 
 
 # --- tiles, waves, alignment, shape ---

@@ -59,8 +59,9 @@ def test_a_twin_holds_as_much_in_its_layers_and_more_in_its_head():
     assert (wide[0].n, wide[0].k, wide[0].copies) == (12288, 8192, 8)
     assert (wide[-1].n, wide[-1].k, wide[-1].copies) == (128256, 8192, 1)
     assert [x.name for x in layers] == ["q, k and v", "o", "up and gate", "down", "head"]
-    one = sum(x.copies * gemm.calibrated(4, x.n, x.k, "h200", "fp8").total for x in layers)
-    assert gemm.step_time(layers, 4, "h200", "fp8") == one
+    one = sum(x.copies * gemm.calibrated(4, x.n, x.k, "h200", "fp8").total for x in layers[:-1])
+    head = gemm.calibrated(4, 128256, 4096, "h200", "bf16").total
+    assert gemm.step_time(layers, 4, "h200", "fp8") == pytest.approx(one + head, rel=1e-12)
     with pytest.raises(ValueError, match="not whole"):
         gemm.wider(gemm.fused_layers(model_named("llama-3.1-405b")), 2)  # 126 layers
     with pytest.raises(ValueError, match="experts"):
@@ -105,7 +106,7 @@ def test_twins_say_what_the_lesson_promises():
         return [gemm.step_time(gemm.wider(layers, w), 1, "gb300", format) for w in (0.5, 1, 2)]
 
     narrow, now, wide = times("qwen3-32b", "nvfp4")
-    assert now / wide == pytest.approx(1.37, abs=0.03)
+    assert now / wide == pytest.approx(1.29, abs=0.03)
     assert 1.7 < narrow / now < 2
     narrow, now, wide = times("qwen3-32b", "bf16")
     assert now / wide == pytest.approx(1.03, abs=0.005)
@@ -165,7 +166,7 @@ def test_by_hand_comes_near_the_calibrated_model():
     names, _ = lesson.run("07_width_depth")
     assert len(names["worked"]) == 2
     for _, floor, hand, model in names["worked"]:
-        assert float(floor) < float(hand) == pytest.approx(float(model), rel=0.25)
+        assert float(floor) < float(hand) == pytest.approx(float(model), rel=0.2)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_by_hand_comes_near_the_calibrated_model():
         ("width_depth-1", 32),
         ("width_depth-2", 1 / (80 * 6 * 4e-6)),
         ("width_depth-3", 452),
-        ("width_depth-4", 1.51),
+        ("width_depth-4", 1.307),
         ("width_depth-5", 3),
         ("width_depth-6", 36),
     ],
@@ -187,7 +188,8 @@ def test_applied_4_may_be_done_by_hand():
     """Floor and weights over the reached bandwidth, with the numbers that the lesson shows."""
 
     def hand(layers, hidden):
-        return 4 * layers * 3.892e-6 + (6.98e9 + 128256 * hidden) * 0.5625 / (0.8148 * 8e12)
+        head = 2.151e-6 + 128256 * hidden * 2 / (0.7663 * 8e12)  # BF16
+        return 4 * layers * 3.892e-6 + 6.98e9 * 0.5625 / (0.8148 * 8e12) + head
 
     assert mark(exercise_named("width_depth-4"), hand(32, 4096) / hand(8, 8192))[0] == "right"
 
@@ -238,7 +240,7 @@ def test_one_token_in_bf16_is_where_the_model_fails():
 
 def test_no_answer_stands_in_the_lesson(shown):
     said = "\n".join(text for one in shown.values() for text in one.sentences())
-    assert not re.search(r"\b521 tokens|\b452 µs|1\.4[34]\d? times as fast|0\.337 ms", said)
+    assert not re.search(r"\b521 tokens|\b452 µs|1\.31\d? times as fast|0\.337 ms", said)
 
 
 def test_a_reader_may_bring_any_model():

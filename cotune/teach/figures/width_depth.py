@@ -219,11 +219,13 @@ class Twins:
         ax.legend(loc="lower right", bbox_to_anchor=(0.9, 0), fontsize=8)
 
     def update(self, *, model, format, tokens, chip):
-        m, kernel, found = of_name(model), gemm_parameters(chip, format), []
+        m, found = of_name(model), []
+        fixed, head = (gemm_parameters(chip, kernel).fixed for kernel in (format, "bf16"))
         for factor, _ in TWINS:
             layers = gemm.wider(gemm.fused_layers(m), factor)
-            calls = sum(x.copies for x in layers)
-            found.append((calls * kernel.fixed, gemm.step_time(layers, tokens, chip, format), layers))
+            inside = sum(x.copies for x in layers if x.part != "head")
+            floor = gemm.latency_floor(1, inside, fixed) + head
+            found.append((floor, gemm.step_time(layers, tokens, chip, format), layers))
         base = found[1][1]
         for row, (floor, total, _) in enumerate(found):
             self.floors[row].set_width(floor / base * 100)

@@ -82,7 +82,7 @@ def _twin():
         "How many times as fast the wide twin decodes",
         "times",
         right,
-        tolerance=0.08,  # what the floor and the weights alone give by hand is near enough
+        tolerance=0.1,  # what the floor and the weights alone give by hand is near enough
         slips=((twin_gain("llama-3.1-8b", GB300, "bf16"), "That is the gain in BF16. The question is about NVFP4."),),
     )
 
