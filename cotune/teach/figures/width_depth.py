@@ -250,14 +250,14 @@ class OnSilicon:
     small, large = 2048, 8192
 
     def setup(self, fig):
-        ax = axes(fig, [0.165, 0.14, 0.8, 0.82], xscale="log", yscale="log", xlim=(450, 9500), ylim=(0.05, 800))
+        ax = axes(fig, [0.165, 0.14, 0.8, 0.82], xscale="log", yscale="log", xlim=(450, 9500), ylim=(0.05, 4000))
         ax.set(xlabel="side of the square layers", ylabel="time of a billion weights (ms)")
-        log_ticks(ax, x=(512, 1024, 2048, 4096, 8192), y=(0.1, 1, 10, 100))
+        log_ticks(ax, x=(512, 1024, 2048, 4096, 8192), y=(0.1, 1, 10, 100, 1000))
         (self.ideal,) = ax.plot(self.sides, self.sides, "--", color=BLUE, lw=1.8, label="ideal")
         (self.model,) = ax.plot(self.sides, self.sides, "-", color=GREEN, lw=1.8, label="calibrated")
         (self.points,) = ax.plot([1], [1], "o", color=ORANGE, ms=6, label="measured")
-        self.who, self.verdict = captions(ax, 490, 250)
-        ax.legend(loc="upper right", frameon=True, framealpha=1, facecolor=PAPER, edgecolor=PAPER)
+        self.who, self.verdict = captions(ax, 490, 400)
+        ax.legend(loc="upper left", ncols=3, fontsize=8, handlelength=1.5)
 
     @staticmethod
     def squares(chip, low_precision, tokens):
