@@ -7,10 +7,20 @@ import numpy as np
 
 from cotune import gemm, silicon
 from cotune.chip import chip_named
-from cotune.config import model_named
 from cotune.teach.explorer import choice, slider
-from cotune.teach.figures.anatomy import named_model, title_of
-from cotune.teach.figures.parts import TITLE, axes, captions, guess_marks, log_ticks, many, move_marks
+from cotune.teach.figures.parts import (
+    TITLE,
+    axes,
+    captions,
+    guess_marks,
+    how_far,
+    log_ticks,
+    many,
+    model_choice,
+    move_marks,
+    named_model,
+    title_of,
+)
 from cotune.teach.prose import number
 from cotune.teach.running_case import GATED, calibrated_rates, calibrated_step_time
 from cotune.teach.svg import BLUE, GREEN, GRID, INK, MUTE, ORANGE, PAPER, PURPLE
@@ -350,11 +360,9 @@ class Guess:
         move_marks(self.marks, (guess, modelled, measured), turn=10)
         if not self.reveal:
             return f"Your guess: token {self.m} costs {number(guess)} % of the time of the first {self.m - 1}."
-        far = max(guess / measured, measured / guess)
-        side = "above" if guess > measured else "below"
         return (
             f"You guessed {number(guess)} %. The calibrated model says {number(modelled)} %, the measurement "
-            f"{number(measured)} %: your guess is a factor {number(far)} {side} the measurement."
+            f"{number(measured)} %: your guess is {how_far(guess, measured)} the measurement."
         )
 
 
@@ -448,9 +456,8 @@ def staircase_controls():
 
 
 def sharding_controls(mine):
-    known = mine.name in MODELS and mine == model_named(mine.name)
     return [
-        choice("model", "Model", MODELS if known else (*MODELS, mine), "gpt-oss-120b", title_of),
+        model_choice(mine, MODELS, "gpt-oss-120b"),
         slider("tp", "GPUs (TP)", (1, 2, 4, 8, 16, 32), 1),
     ]
 

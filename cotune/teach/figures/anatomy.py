@@ -8,11 +8,24 @@ from cotune import count, layer, silicon
 from cotune.chip import chip_named
 from cotune.config import model_named
 from cotune.teach.explorer import choice, slider
-from cotune.teach.figures.parts import axes, captions, chip_choice, guess_marks, log_ticks, many, move_marks
+from cotune.teach.figures.parts import (
+    axes,
+    captions,
+    chip_choice,
+    guess_marks,
+    how_far,
+    log_ticks,
+    many,
+    model_choice,
+    move_marks,
+    named_model,
+    title_of,
+    tokens_short,
+)
 from cotune.teach.prose import number
 from cotune.teach.running_case import GATED, as_model, decode_rates, most_requests
 from cotune.teach.svg import BLUE, GREEN, INK, MUTE, ORANGE, PAPER, PURPLE
-from cotune.units import GIGA, KIB, KILO, MEGA, MICRO, TERA
+from cotune.units import GIGA, KILO, MEGA, MICRO, TERA
 
 MODELS = (
     "llama-3.1-8b",
@@ -52,15 +65,6 @@ def grouped(breakdown):
     return shares | {REST: 100 - sum(shares.values())}
 
 
-def named_model(model):
-    """Return the Model of a control's value: a name that comes with the course, or the reader's own Model."""
-    return model_named(model) if isinstance(model, str) else model
-
-
-def title_of(model):
-    return model if isinstance(model, str) else model.name
-
-
 def billions(value):
     return f"{number(value / GIGA)} billion"
 
@@ -76,11 +80,6 @@ def size(value):
 def beyond(model, context):
     """A remark where a context is longer than the one the model is made for."""
     return f" (made for {tokens_short(model.context)})" if model.context and context > model.context else ""
-
-
-def tokens_short(tokens):
-    """A context as people write it: 131072 is 128K."""
-    return f"{tokens // KIB**2}M" if tokens >= KIB**2 else f"{tokens // KIB}K" if tokens >= KIB else str(tokens)
 
 
 def bars(ax, count_, colour=BLUE):
@@ -289,11 +288,10 @@ class Guess:
         move_marks(self.marks, (guess, counted, published), turn=100)
         if not self.reveal:
             return f"Your guess: {number(guess)} GB for {self.context:,} tokens. It is kept until the end."
-        far = max(guess / counted, counted / guess)
         return (
             f"You guessed {number(guess)} GB. Counted from the config it is {number(counted, 4)} GB, from the paper's "
-            f"bytes per token {number(published, 4)} GB: your guess is a factor {number(far)} "
-            f"{'above' if guess > counted else 'below'}."
+            f"bytes per token {number(published, 4)} GB: your guess is {how_far(guess, counted)}"
+            f"."
         )
 
 
@@ -347,12 +345,6 @@ class Frontier:
 CONTEXTS = tuple(2**n for n in (0, 7, 10, 12, 14, 15, 16, 17, 18, 20))
 
 
-def model_choice(mine, default):
-    """The models of the lesson, and the reader's own Model where it is another."""
-    known = mine.name in MODELS and mine == model_named(mine.name)
-    return choice("model", "Model", MODELS if known else (*MODELS, mine), default, title_of)
-
-
 def guess_controls():
     sizes = (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
     return [slider("guess", "Your guess", sizes, 100, lambda v: f"{v} GB", keep="anatomy-guess")]
@@ -360,7 +352,7 @@ def guess_controls():
 
 def hold_controls(mine):
     return [
-        model_choice(mine, "deepseek-v3"),
+        model_choice(mine, MODELS, "deepseek-v3"),
         slider("context", "Context", (1024, 8192, 65536, 262144), 8192, tokens_short),
         choice("format", "Weights", ("bf16", "fp8", "nvfp4"), "bf16", str.upper),
         slider("tp", "GPUs (TP)", (1, 2, 4, 8, 16), 1, live=True),
@@ -369,7 +361,7 @@ def hold_controls(mine):
 
 def growth_controls(mine):
     return [
-        model_choice(mine, "gpt-oss-120b"),
+        model_choice(mine, MODELS, "gpt-oss-120b"),
         slider("context", "Context", CONTEXTS, 131072, tokens_short),
         choice("format", "Cache", ("bf16", "fp8", "nvfp4"), "bf16", str.upper, live=True),
     ]
@@ -377,7 +369,7 @@ def growth_controls(mine):
 
 def flop_controls(mine):
     return [
-        model_choice(mine, "llama-3.1-70b"),
+        model_choice(mine, MODELS, "llama-3.1-70b"),
         slider("context", "Context", CONTEXTS[2:], 16384, tokens_short),
     ]
 

@@ -11,7 +11,7 @@ from cotune.chip import chip_named
 from cotune.formats import format_named, multiply_unit
 from cotune.parameters import KERNELS, gemm_parameters
 from cotune.teach.explorer import choice, slider
-from cotune.teach.figures.parts import TITLE, axes, captions, guess_marks, log_ticks, many, move_marks
+from cotune.teach.figures.parts import TITLE, axes, captions, guess_marks, how_far, log_ticks, many, move_marks
 from cotune.teach.prose import number
 from cotune.teach.running_case import FIRST, calibrated_rates
 from cotune.teach.svg import BLUE, GREEN, GRID, INK, MUTE, ORANGE, PAPER, PURPLE
@@ -320,11 +320,10 @@ class Guess:
         rate = number(guess / 100 * chip_named(self.chip).peak("nvfp4") / TERA)
         if not self.reveal:
             return f"Your guess: {number(guess)} % of peak, that is {rate} TFLOP/s. It is kept until the end."
-        far = max(guess / measured, measured / guess)
         return (
             f"You guessed {number(guess)} % of peak ({rate} TFLOP/s). The calibrated model says {number(calibrated)} "
-            f"%, the ideal roof {number(ideal)} %, the measurement {number(measured)} %: your guess is a factor "
-            f"{number(far)} {'above' if guess > measured else 'below'} the measurement."
+            f"%, the ideal roof {number(ideal)} %, the measurement {number(measured)} %: your guess is "
+            f"{how_far(guess, measured)} the measurement."
         )
 
 

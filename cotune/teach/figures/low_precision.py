@@ -7,14 +7,25 @@ import numpy as np
 
 from cotune import gemm, layer, silicon
 from cotune.chip import chip_named
-from cotune.config import model_named
 from cotune.count import KEPT
 from cotune.formats import FORMATS, format_named, multiply_unit
 from cotune.model import MoE
 from cotune.teach import quantizing
 from cotune.teach.explorer import choice, slider
-from cotune.teach.figures.anatomy import named_model, title_of, tokens_short
-from cotune.teach.figures.parts import TITLE, axes, captions, guess_marks, log_ticks, many, move_marks
+from cotune.teach.figures.parts import (
+    TITLE,
+    axes,
+    captions,
+    guess_marks,
+    how_far,
+    log_ticks,
+    many,
+    model_choice,
+    move_marks,
+    named_model,
+    title_of,
+    tokens_short,
+)
 from cotune.teach.prose import number
 from cotune.teach.running_case import GATED, calibrated_rates
 from cotune.teach.svg import BLUE, GREEN, INK, MUTE, ORANGE, PAPER, PURPLE
@@ -289,10 +300,9 @@ class Guess:
         move_marks(self.marks, (guess, modelled, measured), turn=2)
         if not self.reveal:
             return f"Your guess: {number(guess)} times faster. It is kept until the end."
-        far = max(guess / measured, measured / guess)
         return (
             f"You guessed {number(guess)}. The calibrated model says {number(modelled)}, the measurement "
-            f"{number(measured)}: your guess is a factor {number(far)} {'above' if guess > measured else 'below'} it."
+            f"{number(measured)}: your guess is {how_far(guess, measured)} it."
         )
 
 
@@ -329,15 +339,11 @@ def speed_controls():
 MODELS = ("qwen3-0.6b", "llama-3.1-8b", "qwen3-32b", "llama-3.1-405b")
 
 
-def model_choice(mine, default="llama-3.1-8b"):
-    """The dense models of the lesson, and the reader's own Model where it has no experts and is another."""
-    known = (mine.name in MODELS and mine == model_named(mine.name)) or any(isinstance(x.ffn, MoE) for x in mine.layers)
-    return choice("model", "Model", MODELS if known else (*MODELS, mine), default, title_of)
-
-
 def whole_controls(mine):
+    """The dense models of the lesson, and the reader's own Model where it has no experts."""
+    dense = not any(isinstance(x.ffn, MoE) for x in mine.layers)
     return [
-        model_choice(mine),
+        model_choice(mine, MODELS, "llama-3.1-8b", fits=dense),
         choice("phase", "Phase", ("prefill", "decode"), "decode"),
         choice("format", "Format", tuple(WholeModel.kernels), "nvfp4", TITLE.get),
         slider("context", "Context", (2048, 8192, 32768), 8192, tokens_short, live=True),

@@ -1,9 +1,11 @@
 """What the figures of several lessons share: axes, corner captions, the looks of formats, and common controls."""
 
 from cotune.chip import CHIPS, chip_named
+from cotune.config import model_named
 from cotune.teach.explorer import choice
 from cotune.teach.prose import number
 from cotune.teach.svg import BLUE, GREEN, GRID, INK, MUTE, ORANGE, PURPLE
+from cotune.units import KIB
 
 FORMATS = ("bf16", "fp8", "nvfp4")
 TITLE = {"bf16": "BF16", "fp8": "FP8", "nvfp4": "NVFP4", "bfloat16": "BF16", "fp8_block": "block FP8"}
@@ -53,6 +55,20 @@ def many(number_, thing):
     return f"{number_:,} {thing}" + ("" if number_ == 1 else "s")
 
 
+def tokens_short(tokens):
+    """A context as people write it: 131072 is 128K."""
+    return f"{tokens // KIB**2}M" if tokens >= KIB**2 else f"{tokens // KIB}K" if tokens >= KIB else str(tokens)
+
+
+def named_model(model):
+    """Return the Model of a control's value: a name that comes with the course, or the reader's own Model."""
+    return model_named(model) if isinstance(model, str) else model
+
+
+def title_of(model):
+    return model if isinstance(model, str) else model.name
+
+
 def captions(ax, x, y):
     """Two lines of text in a corner: whose roof it is, and the verdict."""
     who = ax.text(x, y, "", color=MUTE, va="bottom")
@@ -87,6 +103,12 @@ def chip_choice(live):
     return choice("chip", "Chip", CHIPS, "gb300", lambda c: chip_named(c).name, live=live)
 
 
+def model_choice(mine, models, default, *, fits=True):
+    """The models of a lesson, and the reader's own Model where it is another one and fits what is shown."""
+    known = mine.name in models and mine == model_named(mine.name)
+    return choice("model", "Model", (*models, mine) if fits and not known else models, default, title_of)
+
+
 GUESS_LOOKS = ((PURPLE, "D", 0.75), (BLUE, "o", 0.45), (ORANGE, "s", 0.15))
 
 
@@ -110,3 +132,8 @@ def move_marks(marks, values, turn):
     for (point, label), value in zip(marks, values, strict=False):
         point.set_xdata([value])
         label.set(x=value * (1.28 if value < turn else 1 / 1.28), ha="left" if value < turn else "right")
+
+
+def how_far(guess, right):
+    """How far a guess is from what is right, in words: a factor 3 above."""
+    return f"a factor {number(max(guess / right, right / guess))} {'above' if guess > right else 'below'}"

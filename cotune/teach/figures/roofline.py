@@ -17,6 +17,7 @@ from cotune.teach.figures.parts import (
     chip_choice,
     format_choice,
     guess_marks,
+    how_far,
     lacks,
     log_ticks,
     many,
@@ -308,11 +309,9 @@ class Guess:
         rate = number(guess / 100 * chip_named(self.chip).peak(self.format) / TERA)
         if not self.reveal:
             return f"Your guess: {number(guess)} % of peak, that is {rate} TFLOP/s. It is kept until the end."
-        far = max(guess / measured, measured / guess)
-        side = "above" if guess > measured else "below"
         return (
             f"You guessed {number(guess)} % of peak ({rate} TFLOP/s). The ideal model says {number(ideal)} %, the "
-            f"measurement {number(measured)} %: your guess is a factor {number(far)} {side} the measurement."
+            f"measurement {number(measured)} %: your guess is {how_far(guess, measured)} the measurement."
         )
 
 

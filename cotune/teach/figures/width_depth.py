@@ -15,10 +15,13 @@ from cotune.teach.figures.parts import (
     captions,
     format_choice,
     guess_marks,
+    how_far,
     lacks,
     log_ticks,
     many,
+    model_choice,
     move_marks,
+    named_model,
     said_lacking,
 )
 from cotune.teach.prose import number
@@ -200,11 +203,6 @@ def dense(model):
         return False
 
 
-def of_name(model):
-    """The Model of a control's value: a name that comes with the course, or the reader's own Model."""
-    return model_named(model) if isinstance(model, str) else model
-
-
 class Twins:
     """A published model beside its twins of as many weights in the layers."""
 
@@ -219,7 +217,7 @@ class Twins:
         ax.legend(loc="lower right", bbox_to_anchor=(0.9, 0), fontsize=8)
 
     def update(self, *, model, format, tokens, chip):
-        m, found = of_name(model), []
+        m, found = named_model(model), []
         fixed, head = (gemm_parameters(chip, kernel).fixed for kernel in (format, "bf16"))
         for factor, _ in TWINS:
             layers = gemm.wider(gemm.fused_layers(m), factor)
@@ -330,11 +328,10 @@ class Guess:
         move_marks(self.marks, (guess, model, measured), turn=8)
         if not self.reveal:
             return f"Your guess: {number(guess)} times as long. It is kept until the end."
-        far = max(guess / measured, measured / guess)
         return (
             f"You guessed {number(guess)} times. Measured, the sixteen take {number(measured)} times as long, "
-            f"calibrated says {number(model)}, ideal {number(ideal)}: your guess is a factor {number(far)} "
-            f"{'above' if guess > measured else 'below'} the measurement."
+            f"calibrated says {number(model)}, ideal {number(ideal)}: your guess is {how_far(guess, measured)}"
+            f" the measurement."
         )
 
 
@@ -450,10 +447,8 @@ def split_controls():
 
 def twin_controls(mine):
     """The models of the lesson, and the reader's own where it is another and has twins."""
-    known = ("qwen3-32b", "llama-3.1-70b")
-    own = () if mine.name in known and mine == model_named(mine.name) or not dense(mine) else (mine,)
     return [
-        choice("model", "Model", known + own, "qwen3-32b", lambda m: of_name(m).name),
+        model_choice(mine, ("qwen3-32b", "llama-3.1-70b"), "qwen3-32b", fits=dense(mine)),
         format_choice("nvfp4"),
         tokens_slider(1, (1, 64, 1024, 4096)),
         choice("chip", "Chip", ("gb300", "b200"), "gb300", lambda c: chip_named(c).name, live=True),
