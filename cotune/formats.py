@@ -175,8 +175,9 @@ def quantize(values, format, axis=-1, *, rounding="nearest", rng=None, tensor_sc
                  to FP32. A block whose c is 0 becomes zeros. Source: arXiv 2509.25149, NVIDIA (2025-09).
 
     values : array of floats (float16, float32, float64, bfloat16), first rounded to FP32; any shape
-    rounding : "nearest", ties to even, or "stochastic", up or down so that the mean is right; needs `rng`, a numpy
-    Generator. Scales are always rounded to nearest. tensor_scale : t of nvfp4, measured before; else from the values.
+    rounding : "nearest", ties to even, or "stochastic", to one of the two finite numbers around, so that the mean is
+    right; needs `rng`, a numpy Generator. Scales are always rounded to nearest.
+    tensor_scale : t of nvfp4, measured before; else from the values.
     Errors: TypeError for what is not an array of floats; ValueError for an axis that is not there or not a whole number
     of blocks, and for NaN or infinity in a block format, naming where it is. ImportError without ml_dtypes.
 
@@ -394,8 +395,8 @@ def _grid(name):
 def _drawn(values, name, rng):
     """Each value moved to one of its two neighbours in a type, the nearer the likelier; NaN and infinity stay."""
     grid = _grid(name)
-    inside = np.clip(values, grid[0], grid[-1])
-    below = np.clip(np.searchsorted(grid, inside, side="right") - 1, 0, grid.size - 2)
+    below = np.clip(np.searchsorted(grid, values, side="right") - 1, 0, grid.size - 2)
     low, high = grid[below], grid[below + 1]
-    up = rng.random(values.size) * (high.astype(float) - low) < inside.astype(float) - low
-    return np.where(np.isfinite(values), np.where(up, high, low), values).astype(np.float32)
+    up = rng.random(values.size) * (high.astype(float) - low) < values.astype(float) - low
+    moved = np.copysign(np.where(up, high, low), values)  # what falls to zero keeps its sign
+    return np.where(np.isfinite(values), moved, values).astype(np.float32)

@@ -127,14 +127,34 @@ def test_the_enumerated_tables_are_those_of_the_specifications():
     assert reference.E5M2[0x7B] == 57344 and reference.E5M2[1] == 2.0**-16
 
 
-@pytest.mark.parametrize("name", ["float4_e2m1fn", "float8_e4m3fn", "float8_e5m2"])
-def test_the_fast_path_agrees_with_ml_dtypes(name):
-    values = hard_values(name, finite=True)
-    most = float(ml_dtypes.finfo(getattr(ml_dtypes, name)).max)
+@pytest.mark.parametrize("name", reference.MAGNITUDES)
+def test_every_fp32_number_gets_its_code(name):
+    """All upper halves with the lower halves where a rounding could turn; those between two equal codes share it."""
+    lower = np.array([0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF], np.uint32)
+    values = ((np.arange(1 << 16, dtype=np.uint32)[:, None] << 16) | lower).reshape(-1).view(np.float32)
+    values = values[~np.isnan(values)]
     ours = np.empty(values.size, np.uint8)
     formats._fill(replace(format_named("nvfp4"), element=name), values, None, ours)
-    theirs = np.clip(values, -most, most).astype(getattr(ml_dtypes, name)).view(np.uint8)
-    assert np.array_equal(ours, theirs)
+    assert np.array_equal(ours, reference.codes(values, name))
+    most = float(ml_dtypes.finfo(getattr(ml_dtypes, name)).max)
+    assert np.array_equal(ours, np.clip(values, -most, most).astype(getattr(ml_dtypes, name)).view(np.uint8))
+
+
+@pytest.mark.parametrize("tensor_scale", [0.37, 1e-3, 1e30, 3e-38])
+def test_nvfp4_divides_in_the_order_it_says(tensor_scale):
+    """Largest values and elements around every edge, where (x / 6) / t, x / (6 t) and x (1 / 6) / t differ."""
+    t, six, ulps = np.float32(tensor_scale), np.float32(6), np.arange(-8, 9)
+    edges = np.concatenate([reference.E4M3[1:-1], (reference.E4M3[2:-1] + reference.E4M3[1:-2]) / 2])
+    largest = (edges * 6 * float(t)).astype(np.float32)
+    largest = (largest.view(np.int32)[:, None] + ulps).astype(np.int32).view(np.float32).reshape(-1, 1)
+    inner = np.array([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5]) / 6  # of a block, at or beside the edges of E2M1
+    values = np.concatenate([largest, *(largest * np.float32(share) for share in inner), *[largest * 0] * 8], axis=1)
+    values = values.astype(np.float32).reshape(-1)
+    q = quantize(values, "nvfp4", tensor_scale=tensor_scale)
+    codes, scales = reference.nvfp4(values, t)
+    assert np.array_equal(raw(q.scales), scales) and np.array_equal(raw(q.elements), codes)
+    for other in (largest / (six * t), largest * (1 / six) / t):
+        assert np.any(reference.codes(other.reshape(-1), "float8_e4m3fn") != scales)  # else this tests nothing
 
 
 # --- properties ---
@@ -175,10 +195,20 @@ def test_errors_are_within_half_a_step(values, name):
     assert np.all(np.abs(values[factors == 0]) <= 6 * 2.0**-10 * q.tensor_scale * 1.001)
 
 
+@settings(max_examples=60, deadline=None)
+@given(arrays.arrays(np.float32, (3, 32), elements=numbers), st.sampled_from(EMULATED))
+def test_a_larger_number_of_a_block_never_ends_below_a_smaller(values, name):
+    values = np.sort(values, axis=1)
+    if name == "nvfp4":
+        values[:, 16:] = values[:, :16]  # two blocks, each in order
+    found = dequantize(quantize(values, name)).reshape(-1, 16 if name == "nvfp4" else 32)
+    assert np.all(np.diff(found, axis=1) >= 0)
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(BLOCKED), st.integers(-3, 2))
 def test_any_axis_is_the_last_one_moved(name, axis):
-    values = np.random.default_rng(1).standard_normal((32, 64, 96)).astype(np.float32)
+    values = np.random.default_rng(1).standard_normal((160, 32, 96)).astype(np.float32)
     q = quantize(values, name, axis)
     moved = quantize(np.moveaxis(values, axis, -1), name)
     assert np.array_equal(raw(np.ascontiguousarray(np.moveaxis(q.elements, axis, -1))), raw(moved.elements))
@@ -221,6 +251,26 @@ def test_a_seed_gives_the_same_draw():
     values = np.random.default_rng(0).standard_normal((4, 64)).astype(np.float32)
     draw = [quantize(values, "nvfp4", rounding="stochastic", rng=np.random.default_rng(5)) for _ in range(2)]
     assert np.array_equal(raw(draw[0].elements), raw(draw[1].elements))
+
+
+@pytest.mark.parametrize("name", EMULATED)
+def test_a_draw_keeps_the_sign(name):
+    """Also of what falls to zero."""
+    values = np.ones((200, 32), np.float32)
+    values[:, 1:5] = [0.0, -0.0, 1e-10, -1e-10]
+    values[:, 16:] = values[:, :16]
+    back = dequantize(quantize(values, name, rounding="stochastic", rng=np.random.default_rng(4)))
+    assert np.array_equal(np.signbit(back), np.signbit(values))
+    if name != "bf16":
+        assert np.any(back[:, 3] == 0) and np.any(back[:, 4] == 0)
+
+
+def test_what_is_no_finite_number_is_not_drawn():
+    values = np.array([np.nan, np.inf, -np.inf, 3.4e38, -3.4e38] * 20, np.float32).reshape(20, 5)
+    for name, top, largest in (("bf16", np.inf, 255 * 2.0**120), ("fp8", 448, 448), ("fp8_e5m2", 57344, 57344)):
+        back = dequantize(quantize(values, name, rounding="stochastic", rng=np.random.default_rng(4)))
+        assert np.isnan(back[:, 0]).all()
+        assert np.all(back[:, 1:] == [top, -top, largest, -largest])  # a finite number stays finite
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float64, ml_dtypes.bfloat16])

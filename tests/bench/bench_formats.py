@@ -19,6 +19,12 @@ def test_quantize(benchmark, format):
     told(benchmark)
 
 
+def test_quantize_along_the_first_axis(benchmark):
+    """Blocks that run across the rows in memory."""
+    benchmark.pedantic(quantize, (VALUES, "nvfp4", 0), rounds=20, warmup_rounds=2)
+    told(benchmark)
+
+
 @pytest.mark.parametrize("format", ["nvfp4", "mxfp4", "mxfp8", "fp8", "bf16"])
 def test_dequantize(benchmark, format):
     benchmark.pedantic(dequantize, (quantize(VALUES, format),), rounds=20, warmup_rounds=2)
