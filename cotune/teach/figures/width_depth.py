@@ -360,12 +360,15 @@ class Frontier:
         user, gpu = calibrated_rates(own, chip, batch)
         self.here.set_data([user], [gpu])
         gain = (user / calibrated_rates(base, chip, batch)[0] - 1) * 100
+        more = (
+            f"{number(abs(gain))} % {'more' if gain > 0 else 'less'} than" if hidden != GATED.hidden else "as much as"
+        )
         self.who.set_text(f"{chip.name}, {TITLE[format]}, {own.layers} layers of {hidden}")
         self.verdict.set_text(f"{number(user)} per user, {number(gpu)} per GPU")
         return (
             f"{chip.name}, {TITLE[format]}, {own.layers} layers of H = {hidden}, "
             f"{number(own.parameters / GIGA, 4)} billion parameters, {many(batch, 'request')}: {number(user)} tokens/s "
-            f"per user and {number(gpu)} per GPU, {number(abs(gain))} % {'more' if gain > 0 else 'less'} than with "
+            f"per user and {number(gpu)} per GPU, {more} with "
             f"{base.layers} layers (linear layers only, calibrated)."
         )
 
@@ -465,7 +468,7 @@ def silicon_controls():
 
 def frontier_controls():
     return [
-        slider("hidden", "Width H", RUNGS, 8192, lambda h: f"{h} (L = {rung(h).layers})"),
+        slider("hidden", "Width H", RUNGS, 6144, lambda h: f"{h} (L = {rung(h).layers})"),
         format_choice("nvfp4"),
         slider("batch", "Requests", tuple(int(b) for b in Frontier.batches), 64),
         fitted_chips(live=True),
