@@ -160,7 +160,9 @@ class LayerSplit:
         ]
         self.labels = [ax.text(103, row, "", color=INK, va="center", fontsize=8) for row in range(rows)]
         self.verdict = fig.text(0.05, 0.9, "", color=INK)
-        ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=3, fontsize=8, handlelength=1.2)
+        ax.legend(
+            loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=3, fontsize=8, handlelength=1.2, columnspacing=4
+        )
 
     def update(self, *, tokens, format, chip):
         chip, found = chip_named(chip), []
@@ -255,7 +257,7 @@ class OnSilicon:
         (self.model,) = ax.plot(self.sides, self.sides, "-", color=GREEN, lw=1.8, label="calibrated")
         (self.points,) = ax.plot([1], [1], "o", color=ORANGE, ms=6, label="measured")
         self.who, self.verdict = captions(ax, 490, 400)
-        ax.legend(loc="upper left", ncols=3, fontsize=8, handlelength=1.5)
+        ax.legend(loc="upper left", ncols=3, fontsize=8, handlelength=1.5, columnspacing=4)
 
     @staticmethod
     def squares(chip, low_precision, tokens):
