@@ -235,6 +235,9 @@ def test_right_answers_are_right(exercise, answer):
         ("alignment-6", 20480, "less than 29"),
         ("alignment-6", 23552, "more than 31"),
         ("alignment-6", -1, "less than 29"),
+        ("alignment-3", 152576 // 8, "part of one GPU"),
+        ("alignment-5", 87 * 128, "next multiple of 128"),
+        ("alignment-5", 11264 // 8, "part of one GPU"),
     ],
 )
 def test_slips_are_named(exercise, answer, said):
@@ -278,3 +281,9 @@ def test_a_reader_may_bring_any_config():
     assert said.startswith("llama-3.1-70b") and said != theirs
     assert scenes.best_grid(None) == "none"
     assert [scenes.best_grid(size) for size in (1024, 768, 384, 192)] == ["512", "256", "128", "(64)"]
+
+
+def test_no_answer_is_printed_before_the_guess():
+    """The opening of a lesson must not say the number that the next cell asks for."""
+    opening = "".join(str(c.get("outputs", "")) for c in lesson.cells("04_alignment")[:3])
+    assert "50.2 %" in opening and "39.6" not in opening

@@ -207,8 +207,8 @@ class Staircase:
         self.verdict.set_text(f"{many(int(waves), 'wave')}, {number(share, 4)} % filled")
         return (
             f"{many(tiles, 'tile')} on the {one.sm} SMs of {one.name}: {many(int(waves), 'wave')}, "
-            f"{number(share, 4)} % filled. The calibrated model pays {number(paid, 4)} rounds for them, since "
-            "persistent kernels start the next work early."
+            f"{number(share, 4)} % filled. The calibrated model pays {number(paid, 4)} rounds for them"
+            f"{'' if paid == waves else ', since persistent kernels start the next work early'}."
         )
 
 
@@ -419,8 +419,8 @@ class Frontier:
         return (
             f"{many(tp, 'GPU')} of GB300, {TITLE[format]}, {many(batch, 'token')} a step: on the grid "
             f"{number(user, 4)} tokens/s per user and {number(gpu, 4)} per GPU, a step of "
-            f"{number(batch / gpu / tp / MICRO, 5)} µs. Off the grid it takes {signed(lost)} of that more (calibrated, "
-            "linear layers only, no communication; untested off the grid)."
+            f"{number(batch / gpu / tp / MICRO, 5)} µs. Off the grid the step's time changes by {signed(lost)} "
+            "(calibrated, linear layers only, no communication; untested off the grid)."
         )
 
 

@@ -53,6 +53,13 @@ def error_rows(chip):
         yield [TITLE[kernel], ideal["n"], *(f"{value:.1f}" for value in values)]
 
 
+def long_bias(kernel, low, high, chip="gb300"):
+    """Mean excess of calibrated over measured time in percent, of layers that took low to high s; and their number."""
+    table = silicon.gemm_table().where(chip=chip, dtype=DTYPE[kernel], latency=lambda t: (t >= low) & (t < high))
+    model = gemm.calibrated(table["m"], table["n"], table["k"], chip, kernel).total
+    return float(np.mean(model / table["latency"] - 1) * 100), len(model)
+
+
 def rate_share(m, n, k, chip, kernel):
     """Share of peak in percent that the calibrated model reaches."""
     peak = chip_named(chip).peak(multiply_unit(KERNELS[kernel].a, KERNELS[kernel].b))

@@ -160,7 +160,9 @@ class LayerSplit:
         ]
         self.labels = [ax.text(103, row, "", color=INK, va="center", fontsize=8) for row in range(rows)]
         self.verdict = fig.text(0.05, 0.9, "", color=INK)
-        ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=3, fontsize=8, handlelength=1.2)
+        ax.legend(
+            loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=3, fontsize=8, handlelength=1.2, columnspacing=4
+        )
 
     def update(self, *, tokens, format, chip):
         chip, found = chip_named(chip), []
@@ -255,7 +257,7 @@ class OnSilicon:
         (self.model,) = ax.plot(self.sides, self.sides, "-", color=GREEN, lw=1.8, label="calibrated")
         (self.points,) = ax.plot([1], [1], "o", color=ORANGE, ms=6, label="measured")
         self.who, self.verdict = captions(ax, 490, 400)
-        ax.legend(loc="upper left", ncols=3, fontsize=8, handlelength=1.5)
+        ax.legend(loc="upper left", ncols=3, fontsize=8, handlelength=1.5, columnspacing=4)
 
     @staticmethod
     def squares(chip, low_precision, tokens):
@@ -360,12 +362,15 @@ class Frontier:
         user, gpu = calibrated_rates(own, chip, batch)
         self.here.set_data([user], [gpu])
         gain = (user / calibrated_rates(base, chip, batch)[0] - 1) * 100
+        more = (
+            f"{number(abs(gain))} % {'more' if gain > 0 else 'less'} than" if hidden != GATED.hidden else "as much as"
+        )
         self.who.set_text(f"{chip.name}, {TITLE[format]}, {own.layers} layers of {hidden}")
         self.verdict.set_text(f"{number(user)} per user, {number(gpu)} per GPU")
         return (
             f"{chip.name}, {TITLE[format]}, {own.layers} layers of H = {hidden}, "
             f"{number(own.parameters / GIGA, 4)} billion parameters, {many(batch, 'request')}: {number(user)} tokens/s "
-            f"per user and {number(gpu)} per GPU, {number(abs(gain))} % {'more' if gain > 0 else 'less'} than with "
+            f"per user and {number(gpu)} per GPU, {more} with "
             f"{base.layers} layers (linear layers only, calibrated)."
         )
 
@@ -465,7 +470,7 @@ def silicon_controls():
 
 def frontier_controls():
     return [
-        slider("hidden", "Width H", RUNGS, 8192, lambda h: f"{h} (L = {rung(h).layers})"),
+        slider("hidden", "Width H", RUNGS, 6144, lambda h: f"{h} (L = {rung(h).layers})"),
         format_choice("nvfp4"),
         slider("batch", "Requests", tuple(int(b) for b in Frontier.batches), 64),
         fitted_chips(live=True),

@@ -55,7 +55,10 @@ def _vocabulary():
         "rows",
         right,
         tolerance=EXACT,
-        slips=((151936, "That is the printed value. Divide it by 8: is a GPU's part a multiple of 128?"),),
+        slips=(
+            (151936, "That is about the printed value. Divide it by 8: is a GPU's part a multiple of 128?"),
+            (right // 8, "That is the part of one GPU. The question asks for all 8."),
+        ),
     )
 
 
@@ -88,7 +91,11 @@ def _width():
         "elements",
         gemm.padded(width, 128 * 8),
         tolerance=EXACT,
-        slips=((width, "As a whole it is on the grid. Divide it by 8."),),
+        slips=(
+            (width, "As a whole it is on the grid. Divide it by 8."),
+            (gemm.padded(width + 1, 128), "That is the next multiple of 128. Divide it by 8."),
+            (gemm.padded(width, 128 * 8) // 8, "That is the part of one GPU. The question asks for the whole width."),
+        ),
     )
 
 

@@ -87,6 +87,8 @@ def _widest():
         slips=(
             (8, "The attention output has K = 16,384 / 8 = 2048 then."),
             (2, "That keeps all sides, but a wider cut does so too. Did you take K and V apart from Q?"),
+            (1, "Two GPUs already keep every side. Look at the layer with the fewest inputs, and cut on."),
+            (16, "The attention output has K = 16,384 / 16 = 1024 then."),
         ),
     )
 
